@@ -1,0 +1,2 @@
+// Package actor is the actor runtime.
+package actor

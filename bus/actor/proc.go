@@ -1,0 +1,225 @@
+package actor
+
+import (
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// proc is the part of an actor that does not depend on the type of its messages:
+// its life from start to stop. It is the Runner that the pool runs.
+type proc struct {
+	cell   Cell
+	status atomic.Uint32 // a status, for those who look from outside
+	killed atomic.Bool   // what is left in the mailbox is to be failed
+
+	name  string
+	sys   *System
+	pool  *Pool
+	log   *slog.Logger
+	typed typed
+	done  chan struct{}
+
+	// The rest belongs to the run, but for what mu guards.
+	stopping bool
+	backoff  backoff
+	pause    *time.Timer
+
+	mu        sync.Mutex
+	restarts  uint64
+	panicked  uint64 // messages failed by a panic
+	discarded uint64 // messages failed at the stop
+	last      error
+	lastAt    time.Time
+}
+
+// typed is what proc asks of the part that knows the messages' type. Only the
+// goroutine that holds the run calls it, but for close and mail.
+type typed interface {
+	begin() error
+	receive(n int) (received int)
+	crashed(err error) (failed int)
+	discard(err error) int
+	stopped()
+	close()
+	mail() mailStats
+}
+
+// Signals in the cell. Mail needs none: the run looks into the mailbox.
+const (
+	sigStop = 1 << iota // the mailbox is closed; stop when it is empty
+	sigWake             // the pause before a restart is over
+)
+
+type status uint32
+
+const (
+	up status = iota
+	restarting
+	stopped
+)
+
+func (p *proc) init(s *System, name string, t typed) {
+	p.name, p.sys, p.pool, p.typed = name, s, s.pool, t
+	p.log = s.log.With("actor", name)
+	p.done = make(chan struct{})
+}
+
+// begun ends the first start: the actor runs for the first time.
+func (p *proc) begun() {
+	p.backoff.started(time.Now())
+	p.pool.Submit(p)
+}
+
+// abandon ends an actor whose first start failed.
+func (p *proc) abandon() {
+	p.typed.close()
+	p.finish()
+}
+
+func (p *proc) stop() {
+	p.typed.close()
+	p.signal(sigStop)
+}
+
+// kill is stop without receiving what is in the mailbox.
+func (p *proc) kill() {
+	p.killed.Store(true)
+	p.stop()
+}
+
+func (p *proc) signal(bits uint32) {
+	if p.cell.Post(bits) {
+		p.pool.Submit(p)
+	}
+}
+
+// Run does what there is to do and rests. The status decides what that is, so a
+// run that was ended by a panic is continued by the next.
+func (p *proc) Run() {
+	for left := batch; ; {
+		bits := p.cell.Take()
+		if bits&sigStop != 0 {
+			p.stopping = true
+		}
+		if status(p.status.Load()) == restarting && (p.stopping || bits&sigWake != 0) {
+			// A stop does not wait for the pause: what is in the mailbox is
+			// received by a new value now or not at all.
+			p.restart()
+		}
+		if status(p.status.Load()) == up {
+			n := p.typed.receive(left)
+			if left -= n; left == 0 {
+				p.pool.Submit(p) // still holding the run: others have their turn
+				return
+			}
+			if n > 0 && !p.killed.Load() {
+				continue
+			}
+		}
+		if p.stopping {
+			p.finish()
+			return // holding the run for good
+		}
+		if p.cell.Rest() {
+			return
+		}
+	}
+}
+
+// Crashed is called by the pool after a panic in a run. What is contained
+// elsewhere does not get here: it was in Receive, or a runtime.Goexit anywhere.
+func (p *proc) Crashed(err error) {
+	if status(p.status.Load()) == stopped {
+		return
+	}
+	p.crash(err)
+	p.pool.Submit(p)
+}
+
+// crash ends the actor's value and arranges for the next. It leaves the status at
+// restarting.
+func (p *proc) crash(err error) {
+	failed := p.typed.crashed(err)
+	now := time.Now()
+	p.mu.Lock()
+	p.panicked += uint64(failed)
+	p.last, p.lastAt = err, now
+	p.mu.Unlock()
+	p.status.Store(uint32(restarting))
+	var pause time.Duration
+	if !p.stopping {
+		pause = p.backoff.next(now)
+		p.pause = time.AfterFunc(pause, func() { p.signal(sigWake) })
+	}
+	p.logCrash("actor crashed", err, slog.Duration("restart_in", pause))
+}
+
+// restart makes the next value. When that fails, it is a crash too, and at a stop
+// the end of trying.
+func (p *proc) restart() {
+	if p.pause != nil {
+		p.pause.Stop()
+	}
+	if p.stopping && (p.killed.Load() || p.typed.mail().length == 0) {
+		return
+	}
+	err := guard(p.typed.begin)
+	if err != nil {
+		p.crash(err)
+		return
+	}
+	p.mu.Lock()
+	p.restarts++
+	p.mu.Unlock()
+	p.backoff.started(time.Now())
+	p.status.Store(uint32(up))
+}
+
+// finish ends the actor: nobody is left waiting.
+func (p *proc) finish() {
+	// Deferred, so that a runtime.Goexit in what is called does not leave those
+	// waiting who wait for the stop.
+	defer func() {
+		p.status.Store(uint32(stopped))
+		p.sys.remove(p)
+		close(p.done)
+	}()
+	if p.pause != nil {
+		p.pause.Stop()
+	}
+	n := p.typed.discard(ErrStopped)
+	p.mu.Lock()
+	p.discarded += uint64(n)
+	p.mu.Unlock()
+	p.typed.stopped()
+}
+
+// contain calls f and logs a panic in it.
+func (p *proc) contain(what string, f func()) {
+	err := guard(func() error { f(); return nil })
+	if err != nil {
+		p.logCrash("actor panicked in "+what, err)
+	}
+}
+
+func (p *proc) logCrash(msg string, err error, attrs ...any) {
+	attrs = append(attrs, slog.Any("error", err))
+	if pe, ok := errors.AsType[*PanicError](err); ok {
+		attrs = append(attrs, slog.String("stack", string(pe.Stack)))
+	}
+	p.log.Error(msg, attrs...)
+}
+
+// guard calls f and returns a panic in it as an error.
+func guard(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return f()
+}
