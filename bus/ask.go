@@ -1,0 +1,96 @@
+package bus
+
+import "github.com/ommer/ommer/schema"
+
+// ask is one question on its way. It is touched only under its shard's mutex.
+// Times are nanoseconds since the client's start.
+type ask struct {
+	to       schema.Receiver // nil while the slot is free
+	question schema.Question
+	asked    int64
+	due      int64
+	seq      uint64 // its place in the lane it was last sent on, 0 when repeated
+	gen      uint32 // the upper half of the id
+	state    askState
+	link     uint8 // index of the link it was last sent on
+	missed   uint8 // how often nobody was there to answer
+	refused  uint8 // how often a worker had no room
+
+	// The clock's list, see wheel. next is also the list of free slots.
+	next, prev int32
+	wake       int64 // tick
+}
+
+// askState says what an ask is waiting for.
+type askState uint8
+
+const (
+	free    askState = iota
+	sent             // an answer
+	waiting          // the time to send it again
+	held             // a link to send it on
+)
+
+const (
+	pageBits = 8
+	pageSize = 1 << pageBits
+)
+
+// table holds the asks of one shard. It grows by pages up to its limit, so that a
+// quiet edge stays small, and reuses the slot that was freed last, which is still
+// in the cache.
+type table struct {
+	pages []*[pageSize]ask
+	limit int
+	made  int   // slots that were ever used
+	free  int32 // head of the list of free slots, none if empty
+	used  int
+	seed  uint32 // first generation of new slots
+}
+
+// none ends a list of slots.
+const none int32 = -1
+
+func (t *table) at(i int32) *ask { return &t.pages[i>>pageBits][i&(pageSize-1)] }
+
+// take returns a free slot, or none when the table is full.
+func (t *table) take() int32 {
+	if i := t.free; i != none {
+		t.free = t.at(i).next
+		t.used++
+		return i
+	}
+	if t.made == t.limit {
+		return none
+	}
+	if t.made>>pageBits == len(t.pages) {
+		t.pages = append(t.pages, new([pageSize]ask))
+	}
+	i := int32(t.made)
+	// Generations begin at random: an edge that was restarted under its name
+	// must not take answers to its predecessor's questions for its own.
+	t.at(i).gen = t.seed + uint32(i)*2654435761
+	t.made++
+	t.used++
+	return i
+}
+
+// put frees slot i. Answers to the id that it had are late from now on.
+func (t *table) put(i int32) {
+	a := t.at(i)
+	*a = ask{gen: a.gen + 1, next: t.free}
+	t.free = i
+	t.used--
+}
+
+// find returns the slot with the given index when it is in use by that
+// generation.
+func (t *table) find(i int32, gen uint32) *ask {
+	if i < 0 || int(i) >= t.made {
+		return nil
+	}
+	if a := t.at(i); a.state != free && a.gen == gen {
+		return a
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package bus
+
+import (
+	"math/bits"
+	"strconv"
+	"time"
+
+	"github.com/ommer/ommer/schema"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Reasons to ask again.
+const (
+	retryNoWorkers = iota
+	retryRefused
+	retryLink
+	retryReasons
+)
+
+var retryNames = [retryReasons]string{"no-workers", "refused", "link-lost"}
+
+const (
+	// Round trips are counted in buckets that double from 1/4 ms to 16.384 s.
+	firstBucket = 250 * time.Microsecond
+	buckets     = 17
+	// codes is how many outcomes there are; unknown codes count as Internal.
+	codes = int(schema.Unsupported) + 1
+)
+
+// counts is what a shard counts. It lives under the shard's mutex, which is held
+// when there is something to count, so that the hot path pays no further
+// synchronization; the parts are added up when they are read.
+type counts struct {
+	outcomes [codes]uint64
+	retries  [retryReasons]uint64
+	late     uint64
+	seconds  [buckets + 1]uint64
+	sum      int64 // ns
+}
+
+func (c *counts) finished(a schema.Answer, took int64) {
+	code := schema.OK
+	if a.Err != nil {
+		code = a.Err.Code
+		if code == schema.OK || int(code) >= codes {
+			code = schema.Internal
+		}
+	}
+	c.outcomes[code]++
+	// The bucket i holds what took at most firstBucket << i.
+	units := uint64(max(took-1, 0)) / uint64(firstBucket)
+	c.seconds[min(bits.Len64(units), buckets)]++
+	c.sum += took
+}
+
+func (c *counts) add(o *counts) {
+	for i, n := range o.outcomes {
+		c.outcomes[i] += n
+	}
+	for i, n := range o.retries {
+		c.retries[i] += n
+	}
+	for i, n := range o.seconds {
+		c.seconds[i] += n
+	}
+	c.late += o.late
+	c.sum += o.sum
+}
+
+// clientMetrics reads a client's counts when it is scraped.
+type clientMetrics struct {
+	c *Client
+
+	asks, pending, retries, late, unreadable, lost, seconds *prometheus.Desc
+	link                                                    linkMetrics
+}
+
+func newClientMetrics(c *Client) *clientMetrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("ommer_bus_"+name, help, labels, nil)
+	}
+	return &clientMetrics{
+		c:          c,
+		asks:       desc("asks_total", "Questions asked on the bus, by what came of them.", "outcome"),
+		pending:    desc("asks_pending", "Questions asked and not yet answered."),
+		retries:    desc("ask_retries_total", "Questions sent again, by reason.", "reason"),
+		late:       desc("late_answers_total", "Answers to questions that were over."),
+		unreadable: desc("unreadable_answers_total", "Messages on reply subjects that are no answers."),
+		lost:       desc("lost_answers_total", "Answers dropped by the NATS client because too many waited."),
+		seconds:    desc("ask_seconds", "Time from a question to its answer."),
+		link:       newLinkMetrics("client"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *clientMetrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.asks, m.pending, m.retries, m.late, m.unreadable, m.lost, m.seconds} {
+		ch <- d
+	}
+	m.link.describe(ch)
+}
+
+// Collect implements prometheus.Collector.
+func (m *clientMetrics) Collect(ch chan<- prometheus.Metric) {
+	var sum counts
+	pending := 0
+	for _, s := range m.c.shards {
+		s.mu.Lock()
+		sum.add(&s.counts)
+		pending += s.table.used
+		s.mu.Unlock()
+	}
+	counter := func(d *prometheus.Desc, n uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	for i, n := range sum.outcomes {
+		counter(m.asks, n, schema.Code(i).String())
+	}
+	for i, n := range sum.retries {
+		counter(m.retries, n, retryNames[i])
+	}
+	counter(m.late, sum.late)
+	counter(m.unreadable, m.c.unreadable.Load())
+	ch <- prometheus.MustNewConstMetric(m.pending, prometheus.GaugeValue, float64(pending))
+
+	bounds := make(map[float64]uint64, buckets)
+	total := uint64(0)
+	for i, n := range sum.seconds {
+		total += n
+		if i < buckets {
+			bounds[(firstBucket << i).Seconds()] = total
+		}
+	}
+	ch <- prometheus.MustNewConstHistogram(m.seconds, total, time.Duration(sum.sum).Seconds(), bounds)
+
+	lost := uint64(0)
+	for i, l := range m.c.links {
+		m.link.collect(ch, l.Link, strconv.Itoa(i))
+		if l.sub == nil {
+			continue
+		}
+		if n, err := l.sub.Dropped(); err == nil { // else it was closed
+			lost += uint64(n)
+		}
+	}
+	counter(m.lost, lost)
+}
+
+// linkMetrics shows the state of links. Side tells a client's from a server's in a
+// process that has both.
+type linkMetrics struct{ up, losses *prometheus.Desc }
+
+func newLinkMetrics(side string) linkMetrics {
+	labels := prometheus.Labels{"side": side}
+	return linkMetrics{
+		up:     prometheus.NewDesc("ommer_bus_link_up", "Whether the link is connected.", []string{"link"}, labels),
+		losses: prometheus.NewDesc("ommer_bus_link_losses_total", "Connections lost.", []string{"link"}, labels),
+	}
+}
+
+func (m linkMetrics) describe(ch chan<- *prometheus.Desc) {
+	ch <- m.up
+	ch <- m.losses
+}
+
+func (m linkMetrics) collect(ch chan<- prometheus.Metric, l *Link, number string) {
+	up := 0.0
+	if l.Up() {
+		up = 1
+	}
+	ch <- prometheus.MustNewConstMetric(m.up, prometheus.GaugeValue, up, number)
+	ch <- prometheus.MustNewConstMetric(m.losses, prometheus.CounterValue, float64(l.losses.Load()), number)
+}

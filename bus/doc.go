@@ -1,0 +1,41 @@
+// Package bus carries questions from edges to workers over NATS.
+//
+// A Link is one connection, kept up for ever. A Client asks: it is the
+// schema.Resolver of an edge. A Server answers: it puts the schema.Resolver of a
+// worker on the bus. Packages bus/keys and bus/embedded sit beside it, so that a
+// binary links the NATS server only when it runs one.
+//
+// # Subjects
+//
+//	ommer.v1.<network>.<method>               questions, queue group "lookup"
+//	ommer.w.<worker>.v1.<network>.<method>    the same, for one worker
+//	_R.<name>.<link>.<shard>                  answers; a few, used again and again
+//	_R.<name>.<link>.x<id>                    the answer to one repeated question
+//
+// A NATS server caches the routes of 512 subjects per connection, and a fresh
+// reply subject per question would miss that cache every time. So the id of a
+// question travels in the frame (package schema) and the reply subjects repeat.
+//
+// # Asking
+//
+// Every question is answered exactly once: by a worker, by a refusal, or by its
+// deadline. No goroutine waits for it. Lookups are idempotent, so a question may
+// be sent again under the same id when its fate is unknown: after a lost
+// connection, and after a refusal. The first answer counts, later ones are
+// dropped by the generation in the id.
+//
+// A NATS server that has nobody to deliver to says so with status 503, which
+// names the reply subject and not the message. See lane for how the question is
+// found.
+//
+// # Concurrency
+//
+// Every exported method may be called from any goroutine. Client.Resolve and the
+// Server's receiving side never wait for a peer; they can be held up by a stalled
+// socket for writeTimeout at most, after which the connection is given up. Answers
+// are delivered on the goroutine of a NATS subscription or of the clock: receivers
+// hand them on and return.
+//
+// This package must not know what a block is, must not keep answers, and must not
+// log questions, credentials or URLs with user information.
+package bus

@@ -1,0 +1,223 @@
+package keys
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/ommer/ommer/bus"
+)
+
+// bucket is the name of the JetStream key-value bucket. Its keys are the hex
+// SHA-256 of API keys, its values records.
+const bucket = "ommer_keys"
+
+// revokeTries is how often a revocation is tried against others who write the same
+// record.
+const revokeTries = 8
+
+// Errors of the registry.
+var (
+	ErrNotFound  = errors.New("no such API key")
+	ErrAmbiguous = errors.New("several API keys have this name")
+	ErrConflict  = errors.New("the record is being changed by somebody else")
+)
+
+// Registry is the operator's side of the bucket. Its methods may be called from any
+// goroutine, and by several processes at once.
+type Registry struct {
+	kv jetstream.KeyValue
+}
+
+// RegistryConfig says where the bucket is.
+type RegistryConfig struct {
+	Link *bus.Link
+	// Replicas is how many servers keep the bucket when it has to be made: 0 or 1,
+	// 3 or 5. An existing bucket stays as it is.
+	Replicas int
+}
+
+// Open opens the bucket and makes it when it is missing. It needs a connection.
+func Open(ctx context.Context, cfg RegistryConfig) (*Registry, error) {
+	js, err := jetstream.New(cfg.Link.NATS())
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	kv, err := js.KeyValue(ctx, bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket:       bucket,
+			Description:  "API keys by their SHA-256",
+			History:      1, // a directory needs the state of things, and nothing reads the past
+			MaxValueSize: maxRecord,
+			Replicas:     max(cfg.Replicas, 1),
+			Storage:      jetstream.FileStorage,
+		})
+		if errors.Is(err, jetstream.ErrBucketExists) { // somebody else was faster
+			kv, err = js.KeyValue(ctx, bucket)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keys: opening the bucket %s: %w", bucket, err)
+	}
+	return &Registry{kv}, nil
+}
+
+// Create makes a key. The key is in no other place than the first result, and
+// cannot be shown again.
+func (r *Registry) Create(ctx context.Context, name string) (string, Record, error) {
+	if err := checkName(name); err != nil {
+		return "", Record{}, err
+	}
+	key := New()
+	h := hash(sha256.Sum256([]byte(key)))
+	rec := Record{ID: h.id(), Name: name, State: Active, Created: time.Now().UTC().Truncate(time.Second)}
+	value, err := json.Marshal(&rec)
+	if err != nil {
+		return "", Record{}, fmt.Errorf("keys: %w", err)
+	}
+	if _, err := r.kv.Create(ctx, h.String(), value); err != nil {
+		return "", Record{}, fmt.Errorf("keys: writing the record: %w", err)
+	}
+	return key, rec, nil
+}
+
+// List returns all records, oldest first. What is no record is left out.
+func (r *Registry) List(ctx context.Context) ([]Record, error) {
+	var all []Record
+	err := r.walk(ctx, func(_ hash, rec Record) { all = append(all, rec) })
+	slices.SortFunc(all, func(a, b Record) int {
+		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
+	})
+	return all, err
+}
+
+// Get returns the record with that ID, or the one with that name. A name that
+// several have is refused with ErrAmbiguous, and the text lists their IDs; those
+// revoked do not count when one is active.
+func (r *Registry) Get(ctx context.Context, idOrName string) (Record, error) {
+	_, rec, err := r.find(ctx, idOrName)
+	return rec, err
+}
+
+// Revoke ends a key for good, named as for Get, and returns its record. To revoke
+// a revoked key again changes nothing.
+func (r *Registry) Revoke(ctx context.Context, idOrName string) (Record, error) {
+	h, _, err := r.find(ctx, idOrName)
+	if err != nil {
+		return Record{}, err
+	}
+	for range revokeTries {
+		e, err := r.kv.Get(ctx, h.String())
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			return Record{}, ErrNotFound
+		}
+		if err != nil {
+			return Record{}, fmt.Errorf("keys: reading the record: %w", err)
+		}
+		rec, err := readRecord(h, e.Value())
+		if err != nil {
+			return Record{}, fmt.Errorf("keys: %w", err)
+		}
+		if rec.State == Revoked {
+			return rec, nil
+		}
+		rec.State, rec.Revoked = Revoked, time.Now().UTC().Truncate(time.Second)
+		value, err := json.Marshal(&rec)
+		if err != nil {
+			return Record{}, fmt.Errorf("keys: %w", err)
+		}
+		_, err = r.kv.Update(ctx, h.String(), value, e.Revision())
+		if err == nil {
+			return rec, nil
+		}
+		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return Record{}, fmt.Errorf("keys: writing the record: %w", err)
+		}
+	}
+	return Record{}, ErrConflict
+}
+
+// find looks for an ID first, then for a name.
+func (r *Registry) find(ctx context.Context, idOrName string) (h hash, rec Record, err error) {
+	type match struct {
+		hash hash
+		rec  Record
+	}
+	var byID, active, revoked []match
+	err = r.walk(ctx, func(h hash, rec Record) {
+		switch {
+		case rec.ID == idOrName:
+			byID = append(byID, match{h, rec})
+		case rec.Name != idOrName:
+		case rec.Usable():
+			active = append(active, match{h, rec})
+		default:
+			revoked = append(revoked, match{h, rec})
+		}
+	})
+	if err != nil {
+		return h, rec, err
+	}
+	for _, found := range [][]match{byID, active, revoked} {
+		switch len(found) {
+		case 0:
+			continue
+		case 1:
+			return found[0].hash, found[0].rec, nil
+		}
+		const show = 10
+		ids := make([]string, 0, show)
+		for _, m := range found[:min(len(found), show)] {
+			ids = append(ids, m.rec.ID)
+		}
+		return h, rec, fmt.Errorf("%w (%d), name one by its ID: %s", ErrAmbiguous, len(found), strings.Join(ids, " "))
+	}
+	return h, rec, ErrNotFound
+}
+
+// walk calls f for every record, in one pass over the bucket.
+func (r *Registry) walk(ctx context.Context, f func(hash, Record)) error {
+	w, err := r.kv.WatchAll(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return fmt.Errorf("keys: reading the bucket: %w", err)
+	}
+	defer end(w)
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("keys: reading the bucket: %w", ctx.Err())
+		case e, ok := <-w.Updates():
+			if !ok {
+				return errors.New("keys: reading the bucket: the connection was closed")
+			}
+			if e == nil { // that was all
+				return nil
+			}
+			h, ok := parseHash(e.Key())
+			if !ok {
+				continue
+			}
+			if rec, err := readRecord(h, e.Value()); err == nil {
+				f(h, rec)
+			}
+		}
+	}
+}
+
+// end stops a watcher and takes what it still delivers: it would wait for a reader
+// for ever.
+func end(w jetstream.KeyWatcher) {
+	// An error means that the subscription is gone, and its channel closed or about
+	// to be.
+	_ = w.Stop()
+	for range w.Updates() {
+	}
+}

@@ -1,0 +1,261 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// openTimeout bounds each question to JetStream.
+	openTimeout = 2 * time.Second
+	// loadStall is how long a load may deliver nothing before it is begun anew.
+	loadStall = 5 * time.Second
+	// retryPause is the wait between attempts to watch. The first attempts after a
+	// server is lost fail while JetStream elects a leader, and a revocation must
+	// be seen within a second.
+	retryPause = 100 * time.Millisecond
+)
+
+// errEnded: the watch has to be started anew for no fault of its own.
+var errEnded = errors.New("watch ended")
+
+// run watches the bucket until ctx is done. The library's watcher takes up to 20
+// seconds to find out that its server is gone, so each new connection gets a new
+// watch.
+func (d *Directory) run(ctx context.Context) {
+	defer d.cfg.Link.Watch(func(up bool) {
+		if up {
+			select {
+			case d.again <- struct{}{}:
+			default: // it will be seen
+			}
+		}
+	})()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.again:
+		case <-pause.C:
+		}
+		err := d.cfg.Link.NATS().LastError()
+		if d.cfg.Link.Up() {
+			err = d.follow(ctx)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		pause.Reset(retryPause)
+		if errors.Is(err, errEnded) {
+			pause.Reset(0)
+			said = ""
+			continue
+		}
+		if text := d.explain(err); text != said { // once per reason
+			said = text
+			d.log.Warn("API keys cannot be read", "reason", text)
+		}
+	}
+}
+
+// explain keeps why the directory is not ready and returns it.
+func (d *Directory) explain(err error) string {
+	text := d.cfg.Link.Missing()
+	switch {
+	case text != "":
+		text = "API keys: " + text
+	case errors.Is(err, jetstream.ErrBucketNotFound):
+		text = "the bucket " + bucket + " does not exist; creating a key makes it"
+	default:
+		text = fmt.Sprintf("API keys: %v", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.missing = text
+	return text
+}
+
+// follow reads the whole bucket and then every change, until there is a reason to
+// begin anew.
+func (d *Directory) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, last, err := d.watch(ctx)
+	if err != nil {
+		return err
+	}
+	// Stopping asks the server to forget the consumer, which takes long when it is
+	// gone. The next watch does not wait for it.
+	defer d.wg.Go(func() { end(w) })
+
+	d.load++
+	d.full = false
+	loading := true
+	stall := time.NewTimer(loadStall)
+	defer stall.Stop()
+	resync := time.NewTimer(d.cfg.Resync)
+	defer resync.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.again:
+			return errEnded
+		case <-resync.C:
+			return errEnded
+		case <-stall.C:
+			if loading {
+				return errors.New("the bucket delivers nothing")
+			}
+		case e, ok := <-w.Updates():
+			switch {
+			case !ok:
+				return errors.New("the watch was closed")
+			case e != nil:
+				d.apply(e)
+				if loading {
+					stall.Reset(loadStall)
+				}
+			case loading:
+				loading = false
+				d.loaded(last)
+			}
+		}
+	}
+}
+
+// watch starts a watcher. Last is the bucket's last revision before it.
+func (d *Directory) watch(ctx context.Context) (w jetstream.KeyWatcher, last uint64, err error) {
+	js, err := jetstream.New(d.cfg.Link.NATS(), jetstream.WithDefaultTimeout(openTimeout))
+	if err != nil {
+		return nil, 0, err
+	}
+	short, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	kv, err := js.KeyValue(short, bucket)
+	if err != nil {
+		return nil, 0, err
+	}
+	status, err := kv.Status(short)
+	if err != nil {
+		return nil, 0, err
+	}
+	if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
+		info := s.StreamInfo()
+		last = info.State.LastSeq
+		d.epoch(info.Created)
+	}
+	w, err = kv.WatchAll(ctx)
+	return w, last, err
+}
+
+// epoch notices a bucket that was deleted and made anew: its revisions begin at 1,
+// and what is known counts as older than all of them.
+func (d *Directory) epoch(created time.Time) {
+	if created.Equal(d.created) {
+		return
+	}
+	d.created = created
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range d.entries {
+		if e.revision != static {
+			e.revision = 0
+		}
+	}
+}
+
+// apply takes one record, or the end of one. A replica that lags may deliver what
+// is older than what is known: the revision decides.
+func (d *Directory) apply(e jetstream.KeyValueEntry) {
+	h, ok := parseHash(e.Key())
+	if !ok {
+		d.metrics.skipped(skipGarbage)
+		return
+	}
+	usable, rec := false, Record{ID: h.id()}
+	if e.Operation() == jetstream.KeyValuePut {
+		r, err := readRecord(h, e.Value())
+		if err != nil {
+			// A good key whose record was overwritten by something else is good no
+			// longer: what cannot be read must not let anyone in.
+			d.metrics.skipped(skipGarbage)
+		} else {
+			usable, rec = r.Usable(), r
+		}
+	}
+	if ended := d.set(h, rec, usable, e.Revision()); ended != nil {
+		d.metrics.revoked.Inc()
+		d.log.Info("API key revoked", "key", ended.id)
+		d.cfg.OnRevoked(ended)
+	}
+}
+
+// set makes the entry what the given revision says, and returns it when it has
+// stopped being good by that.
+func (d *Directory) set(h hash, rec Record, usable bool, revision uint64) (ended *Entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old := d.entries[h]
+	if old != nil {
+		old.seen = d.load
+		if revision <= old.revision {
+			return nil
+		}
+		old.revision = revision
+		if old.Revoked() == !usable {
+			return nil
+		}
+		if !usable {
+			old.revoked.Store(true)
+			return old
+		}
+	}
+	if old == nil && len(d.entries) >= d.cfg.Max {
+		d.metrics.skipped(skipFull)
+		if !d.full {
+			d.full = true
+			d.log.Error("more API keys than fit in memory, the rest is refused", "max", d.cfg.Max)
+		}
+		return nil
+	}
+	// Ends of keys are kept too, so that an older record cannot bring one back.
+	e := &Entry{id: rec.ID, name: rec.Name, revision: revision, seen: d.load}
+	e.revoked.Store(!usable)
+	d.entries[h] = e
+	return nil
+}
+
+// loaded ends a load: what the bucket no longer has, although it was at a later
+// revision, is gone.
+func (d *Directory) loaded(last uint64) {
+	var ended []*Entry
+	d.mu.Lock()
+	for h, e := range d.entries {
+		if e.seen == d.load || e.revision == static || e.revision > last {
+			continue
+		}
+		delete(d.entries, h)
+		if !e.revoked.Swap(true) {
+			ended = append(ended, e)
+		}
+	}
+	n := len(d.entries)
+	d.mu.Unlock()
+	for _, e := range ended {
+		d.metrics.revoked.Inc()
+		d.log.Info("API key gone from the bucket", "key", e.id)
+		d.cfg.OnRevoked(e)
+	}
+	d.metrics.loads.Inc()
+	if !d.ready.Swap(true) {
+		d.log.Info("API keys read", "keys", n)
+	}
+}

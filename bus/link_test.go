@@ -1,0 +1,288 @@
+package bus_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ommer/ommer/bus"
+	"github.com/ommer/ommer/bus/embedded"
+	"github.com/ommer/ommer/schema"
+	"github.com/ommer/ommer/schema/schematest"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// freeAddr is an address that nobody listens on.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// logBuffer is a log that is read while it is written.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestProcessesStartInAnyOrder(t *testing.T) {
+	addr := freeAddr(t)
+	var log logBuffer
+	edge, err := bus.Dial(bus.LinkConfig{
+		Name: "e", URLs: []string{"nats://someone:verysecret@" + addr},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(edge.Close)
+	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{edge}})
+	first := ask(t, c, byNumber, patience)
+	first.want(schema.NoWorkers) // after the time that a lost link may take
+	if first.took < time.Second || first.took > 5*time.Second {
+		t.Errorf("without NATS: took %v", first.took)
+	}
+	again := ask(t, c, byNumber, patience)
+	again.want(schema.NoWorkers)
+	if again.took > 500*time.Millisecond {
+		t.Errorf("and again: took %v", again.took)
+	}
+	if got := c.Missing(); !strings.Contains(got, "not connected to NATS at nats://"+addr) {
+		t.Errorf("missing: %q", got)
+	}
+
+	work := dial(t, "w", "nats://"+addr)
+	fixed := schematest.NewFixed(known)
+	t.Cleanup(fixed.Stop)
+	leaveAtEnd(t, newServer(t, bus.ServerConfig{Link: work, Resolver: fixed}))
+	startNATS(t, embedded.Config{Addr: addr})
+	eventually(t, "everyone is connected", func() bool { return c.Missing() == "" && work.Missing() == "" })
+	eventually(t, "answers", func() bool { return ask(t, c, byNumber, patience).wait().Err == nil })
+
+	text := log.String()
+	if strings.Contains(text, "secret") || strings.Contains(text, "someone") {
+		t.Errorf("credentials in the log:\n%s", text)
+	}
+	if a, b := strings.Count(text, "cannot be reached"), strings.Count(text, "bus connected"); a != 1 || b != 1 {
+		t.Errorf("logged %d and %d times:\n%s", a, b, text)
+	}
+}
+
+func TestServerRestartUnderLoad(t *testing.T) {
+	addr := freeAddr(t)
+	srv, err := embedded.New(embedded.Config{Addr: addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newFixedServer(t, srv.URL(), nil)
+	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", srv.URL())}})
+	l := startLoad(t, c, 64, 3*time.Second)
+	for range 3 {
+		before := l.codes[schema.OK].Load()
+		eventually(t, "answers", func() bool { return l.codes[schema.OK].Load() > before+1000 })
+		srv.Close()
+		if srv, err = embedded.New(embedded.Config{Addr: addr}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer srv.Close()
+	before := l.codes[schema.OK].Load()
+	eventually(t, "answers at the end", func() bool { return l.codes[schema.OK].Load() > before+1000 })
+	l.end()
+	if c.Pending() != 0 {
+		t.Errorf("%d pending", c.Pending())
+	}
+	t.Logf("%d asked: %v", l.asked.Load(), l)
+}
+
+// cluster starts two servers that know each other.
+func cluster(t *testing.T) (a, b *embedded.Server) {
+	t.Helper()
+	routeA, routeB := freeAddr(t), freeAddr(t)
+	a, err := embedded.New(embedded.Config{Name: "a", Cluster: embedded.Cluster{Name: "c", Addr: routeA, Routes: []string{"nats://" + routeB}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = startNATS(t, embedded.Config{Name: "b", Cluster: embedded.Cluster{Name: "c", Addr: routeB, Routes: []string{"nats://" + routeA}}})
+	return a, b
+}
+
+func TestLostLinkIsReplacedByTheOther(t *testing.T) {
+	a, b := cluster(t)
+	defer a.Close()
+	fixed := newFixedServer(t, b.URL(), nil)
+	reg := prometheus.NewRegistry()
+	viaA := dial(t, "ea", a.URL())
+	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{viaA, dial(t, "eb", b.URL())}, Registerer: reg})
+	eventually(t, "the servers know each other", func() bool {
+		for range 32 { // both links are used
+			if ask(t, c, byNumber, patience).wait().Err != nil {
+				return false
+			}
+		}
+		return true
+	})
+	fixed.Hold()
+	var in []*one
+	for range 400 {
+		in = append(in, ask(t, c, byNumber, patience))
+	}
+	eventually(t, "all are held", func() bool { return len(fixed.Waiting()) == 400 })
+	lost := make(chan struct{})
+	down := sync.OnceFunc(func() { close(lost) })
+	viaA.Watch(func(up bool) {
+		if !up {
+			down()
+		}
+	})
+	a.Close()
+	<-lost // for a moment: the cluster has told it of the other server
+	eventually(t, "what went over it is asked again", func() bool {
+		return counter(t, reg, "ommer_bus_ask_retries_total", "link-lost") > 100
+	})
+	fixed.Release()
+	for _, o := range in {
+		o.want(schema.OK)
+	}
+	for range 100 {
+		ask(t, c, byNumber, patience).want(schema.OK)
+	}
+}
+
+// freezer passes bytes on until it is frozen, and then keeps the connections open
+// and silent, as a stopped machine does.
+type freezer struct {
+	ln     net.Listener
+	frozen chan struct{}
+	wg     sync.WaitGroup
+	mu     sync.Mutex
+	conns  []net.Conn
+}
+
+func newFreezer(t *testing.T, target string) *freezer {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &freezer{ln: ln, frozen: make(chan struct{})}
+	f.wg.Go(func() {
+		for {
+			in, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", target)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			f.mu.Lock()
+			f.conns = append(f.conns, in, out)
+			f.mu.Unlock()
+			f.wg.Go(func() { f.pass(out, in) })
+			f.wg.Go(func() { f.pass(in, out) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = ln.Close()
+		f.mu.Lock()
+		for _, c := range f.conns {
+			_ = c.Close()
+		}
+		f.mu.Unlock()
+		f.wg.Wait()
+	})
+	return f
+}
+
+func (f *freezer) pass(to io.WriteCloser, from io.Reader) {
+	b := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(b)
+		select {
+		case <-f.frozen:
+			if err == nil {
+				continue
+			}
+		default:
+		}
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func TestSilentServerIsLeft(t *testing.T) {
+	srv := startNATS(t, embedded.Config{})
+	newFixedServer(t, srv.URL(), nil)
+	f := newFreezer(t, strings.TrimPrefix(srv.URL(), "nats://"))
+	frozen := dial(t, "ef", "nats://"+f.ln.Addr().String())
+	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{frozen, dial(t, "e", srv.URL())}})
+	for range 32 {
+		ask(t, c, byNumber, patience).want(schema.OK)
+	}
+	close(f.frozen)
+	var in []*one
+	for range 200 {
+		in = append(in, ask(t, c, byNumber, patience))
+	}
+	slowest := time.Duration(0)
+	for _, o := range in {
+		o.want(schema.OK)
+		slowest = max(slowest, o.took)
+	}
+	if slowest > 6*time.Second {
+		t.Errorf("the slowest took %v", slowest)
+	}
+	t.Logf("the slowest took %v", slowest)
+}
+
+func TestLinkWatchAndClose(t *testing.T) {
+	srv := startNATS(t, embedded.Config{})
+	l, err := bus.Dial(bus.LinkConfig{Name: "e", URLs: []string{srv.URL()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !l.Up() || l.Missing() != "" {
+		t.Errorf("up %v, missing %q", l.Up(), l.Missing())
+	}
+	changes := make(chan string, 8)
+	l.Watch(func(up bool) { changes <- fmt.Sprint("kept ", up) })
+	cancel := l.Watch(func(up bool) { changes <- fmt.Sprint("cancelled ", up) })
+	cancel()
+	srv.Close()
+	if got := <-changes; got != "kept false" {
+		t.Errorf("got %q", got)
+	}
+	l.Close()
+	l.Close() // again is fine
+	if l.Up() {
+		t.Error("closed, and up")
+	}
+}

@@ -1,0 +1,357 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/ommer/ommer/schema"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Defaults and bounds of ServerConfig.
+const (
+	DefaultMaxInFlight = 4096
+
+	maxInFlight = 1 << 20
+	// maxBacklog bounds in bytes what waits to be decoded, per subscription. The
+	// receiving side waits for nothing, so the backlog is what arrives while its
+	// goroutine is not scheduled; 16 MiB is about 100,000 questions.
+	maxBacklog = 16 << 20
+	// subscribeTimeout bounds the wait for the server to confirm a subscription.
+	subscribeTimeout = 2 * time.Second
+	// flushTimeout bounds the wait for the last answers to reach the server.
+	flushTimeout = 5 * time.Second
+)
+
+// ServerConfig says how a Server answers.
+type ServerConfig struct {
+	// Link is the connection to serve on. It stays open when the Server leaves.
+	Link *Link
+	// Network is the token that names the chain in subjects.
+	Network string
+	// Resolver answers the questions.
+	Resolver schema.Resolver
+	// WorkerID is the token of the worker's own subjects. Empty means that it has
+	// none and only shares the queue.
+	WorkerID string
+	// MaxInFlight is how many questions may be with the Resolver at once; one more
+	// is answered with Overloaded. 0 means DefaultMaxInFlight.
+	MaxInFlight int
+	// Timeout is the time for a question that came without a budget, and the most
+	// that a budget may ask for. 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Logger gets what an operator should know. Nil logs nothing.
+	Logger *slog.Logger
+	// Registerer takes the metrics. Nil means none.
+	Registerer prometheus.Registerer
+}
+
+// Server answers the questions of one network from a Resolver.
+type Server struct {
+	cfg     ServerConfig
+	nc      *nats.Conn
+	log     *slog.Logger
+	metrics *serverMetrics
+	subs    []*subscription
+
+	inFlight atomic.Int64
+	leaving  atomic.Bool
+	idle     chan struct{} // poked when a leaving server has nothing in flight
+	lookups  sync.Pool
+	buffers  sync.Pool
+}
+
+// subscription is a NATS subscription whose end can be waited for.
+type subscription struct {
+	*nats.Subscription
+	gone chan struct{}
+}
+
+// NewServer joins the queue of workers. It needs no connection to start: it joins
+// when there is one. Leave ends it.
+func NewServer(cfg ServerConfig) (*Server, error) {
+	if cfg.MaxInFlight == 0 {
+		cfg.MaxInFlight = DefaultMaxInFlight
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, nc: cfg.Link.nc, log: cfg.Logger, idle: make(chan struct{}, 1)}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.lookups.New = func() any { return &lookup{server: s} }
+	s.buffers.New = func() any { b := make([]byte, 0, 2048); return &b }
+	s.metrics = newServerMetrics(s)
+	patterns := []string{questionSubjects(cfg.Network)}
+	groups := []string{queue}
+	if cfg.WorkerID != "" {
+		patterns = append(patterns, directSubjects(cfg.WorkerID, cfg.Network))
+		groups = append(groups, cfg.WorkerID) // one copy, even over several links
+	}
+	for i, p := range patterns {
+		if err := s.subscribe(p, groups[i]); err != nil {
+			s.abandon()
+			return nil, fmt.Errorf("bus server: %w", err)
+		}
+	}
+	if cfg.Registerer != nil {
+		if err := cfg.Registerer.Register(s.metrics); err != nil {
+			s.abandon()
+			return nil, fmt.Errorf("bus server: metrics: %w", err)
+		}
+	}
+	if cfg.Link.Up() {
+		// So that whoever asks after this returns finds the server. When it fails
+		// the connection is being lost, and the next one subscribes again.
+		_ = s.nc.FlushTimeout(subscribeTimeout)
+	}
+	return s, nil
+}
+
+func (cfg ServerConfig) validate() error {
+	if cfg.Link == nil || cfg.Resolver == nil {
+		return fmt.Errorf("%w: Link and Resolver are needed", ErrConfig)
+	}
+	if cfg.MaxInFlight < 1 || cfg.MaxInFlight > maxInFlight {
+		return fmt.Errorf("%w: MaxInFlight must be 1 to %d", ErrConfig, maxInFlight)
+	}
+	if cfg.Timeout < time.Millisecond || cfg.Timeout > maxTimeout {
+		return fmt.Errorf("%w: Timeout must be 1 ms to %v", ErrConfig, maxTimeout)
+	}
+	if cfg.WorkerID != "" {
+		if err := checkToken("WorkerID", cfg.WorkerID); err != nil {
+			return err
+		}
+	}
+	return checkToken("Network", cfg.Network)
+}
+
+func (s *Server) subscribe(pattern, group string) error {
+	sub, err := s.nc.QueueSubscribe(pattern, group, s.receive)
+	if err != nil {
+		return err
+	}
+	gone := make(chan struct{})
+	sub.SetClosedHandler(func(string) { close(gone) })
+	s.subs = append(s.subs, &subscription{sub, gone})
+	return sub.SetPendingLimits(-1, maxBacklog)
+}
+
+// abandon undoes a start that failed.
+func (s *Server) abandon() {
+	for _, sub := range s.subs {
+		_ = sub.Unsubscribe() // an error means that it is gone already
+	}
+}
+
+func (s *Server) unregister() {
+	if r := s.cfg.Registerer; r != nil {
+		r.Unregister(s.metrics)
+	}
+}
+
+// Missing says in words what keeps questions from arriving, and nothing when they
+// can.
+func (s *Server) Missing() string {
+	if s.leaving.Load() {
+		return "the worker is leaving the bus"
+	}
+	return s.cfg.Link.Missing()
+}
+
+// InFlight is the number of questions that the Resolver has.
+func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
+
+// Leave ends the Server without losing a question: it leaves the queue, takes what
+// was already on its way, waits until everything is answered, and until the NATS
+// server has the answers. (Draining the connection instead would lose the answers
+// that are still being looked for.) It gives up with ErrUnfinished when ctx is
+// done. It must be called once.
+func (s *Server) Leave(ctx context.Context) error {
+	s.leaving.Store(true)
+	defer s.unregister()
+	lost := make(chan struct{})
+	once := sync.OnceFunc(func() { close(lost) })
+	defer s.cfg.Link.Watch(func(up bool) {
+		if !up {
+			once()
+		}
+	})()
+	if !s.cfg.Link.Up() {
+		once()
+	}
+	if err := s.unsubscribe(ctx, lost); err != nil {
+		return err
+	}
+	for s.inFlight.Load() > 0 {
+		select {
+		case <-s.idle:
+		case <-ctx.Done():
+			return s.unfinished(ctx)
+		}
+	}
+	return s.flush(ctx, lost)
+}
+
+// unsubscribe leaves the queue and waits until everything that was on its way has
+// been taken. With the connection lost nothing is.
+func (s *Server) unsubscribe(ctx context.Context, lost <-chan struct{}) error {
+	for _, sub := range s.subs {
+		// An error of either call means that the connection was closed, and the
+		// subscription with it.
+		_ = sub.Drain()
+	}
+	for _, sub := range s.subs {
+		select {
+		case <-sub.gone:
+			continue
+		case <-lost:
+			_ = sub.Unsubscribe()
+		case <-ctx.Done():
+			return s.unfinished(ctx)
+		}
+		<-sub.gone
+	}
+	return nil
+}
+
+// flush waits until the NATS server has the answers. With the connection lost the
+// askers ask again.
+func (s *Server) flush(ctx context.Context, lost <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := s.nc.FlushWithContext(ctx)
+	select {
+	case <-lost:
+		return nil
+	default:
+	}
+	if err != nil {
+		return fmt.Errorf("bus server: leaving: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) unfinished(ctx context.Context) error {
+	return fmt.Errorf("%w: %d in flight: %w", ErrUnfinished, s.inFlight.Load(), ctx.Err())
+}
+
+// receive runs on the goroutine of a subscription and waits for nothing.
+func (s *Server) receive(m *nats.Msg) {
+	began := time.Now()
+	if m.Reply == "" || len(m.Data) == 0 {
+		s.metrics.outcome(outcomeUnreadable)
+		return
+	}
+	if m.Data[0] > schema.FrameVersion && isPlain(m.Data) {
+		s.receivePlain(m, began)
+		return
+	}
+	r, err := schema.ParseRequest(m.Data)
+	switch {
+	case errors.Is(err, schema.ErrFrameVersion), errors.Is(err, schema.ErrFrameKind):
+		s.metrics.outcome(outcomeUnsupported)
+		s.reply(m.Reply, r.ID, schema.Answer{Err: errVersion})
+		return
+	case err != nil:
+		s.metrics.outcome(outcomeUnreadable)
+		return
+	}
+	if lastToken(m.Subject) != r.Question.Method().String() {
+		s.metrics.outcome(outcomeUnsupported)
+		s.reply(m.Reply, r.ID, schema.Answer{Err: errSubject})
+		return
+	}
+	if !s.admit() {
+		s.reply(m.Reply, r.ID, schema.Answer{Err: errOverloaded})
+		return
+	}
+	budget := s.cfg.Timeout
+	if r.Budget > 0 {
+		budget = min(budget, r.Budget)
+	}
+	l := s.lookups.Get().(*lookup)
+	l.reply, l.id, l.began, l.due = m.Reply, r.ID, began, began.Add(budget)
+	s.cfg.Resolver.Resolve(r.Question, l.due, l)
+}
+
+// admit takes one more question in flight if there is room.
+func (s *Server) admit() bool {
+	if s.inFlight.Add(1) > int64(s.cfg.MaxInFlight) {
+		s.release()
+		s.metrics.outcome(outcomeOverloaded)
+		return false
+	}
+	return true
+}
+
+// release is the end of a question in flight, its answer published.
+func (s *Server) release() {
+	if s.inFlight.Add(-1) == 0 && s.leaving.Load() {
+		select {
+		case s.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// reply publishes the frame of an answer.
+func (s *Server) reply(to string, id uint64, a schema.Answer) {
+	b := s.buffers.Get().(*[]byte)
+	*b = schema.AppendReply((*b)[:0], id, a)
+	s.publish(to, *b)
+	if cap(*b) <= 64<<10 { // a rare giant is not kept
+		s.buffers.Put(b)
+	}
+}
+
+func (s *Server) publish(to string, b []byte) {
+	if err := s.nc.Publish(to, b); err != nil {
+		// The connection is lost, and the asker will notice by itself.
+		s.metrics.unsent.Inc()
+		s.log.Debug("answer could not be sent", "reason", reason(err))
+	}
+}
+
+// lookup is one question in flight; it is the Receiver of its answer and is used
+// again after that.
+type lookup struct {
+	server *Server
+	reply  string
+	id     uint64
+	began  time.Time
+	due    time.Time
+}
+
+// Answered implements schema.Receiver.
+func (l *lookup) Answered(a schema.Answer) {
+	s := l.server
+	now := time.Now()
+	if now.After(l.due) { // nobody waits for it any more
+		s.metrics.outcome(outcomeExpired)
+	} else {
+		s.reply(l.reply, l.id, a)
+		s.metrics.answered(a)
+	}
+	s.metrics.seconds.Observe(now.Sub(l.began).Seconds())
+	l.reply = ""
+	s.lookups.Put(l)
+	s.release()
+}

@@ -1,0 +1,307 @@
+package bus
+
+import (
+	"encoding/hex"
+	"math/bits"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/ommer/ommer/schema"
+)
+
+const (
+	// maxMissed is how often a question for which nobody was there is asked
+	// again before it fails: about 5, 10, 20 and 40 ms apart, each up to twice
+	// that, 75 to 150 ms in all.
+	maxMissed = 4
+	firstMiss = 5 * time.Millisecond
+	// reunion is how long after a link came up a question does not give up: after
+	// a server was lost, the workers are on their way to another one as well.
+	reunion = 500 * time.Millisecond
+	// maxRefused is how often a question that a worker had no room for is asked
+	// again. Once: a retry finds the one worker that has room, many retries keep
+	// all of them busy with refusing.
+	maxRefused   = 1
+	refusedPause = 2 * time.Millisecond
+	// outage is how long questions wait for a lost connection to come back; after
+	// it they fail at once.
+	outage = 2 * time.Second
+)
+
+// shard is a part of the table of asks with its own mutex, clock and reply
+// subjects.
+type shard struct {
+	mu     sync.Mutex
+	c      *Client
+	number uint32
+	closed bool
+	table  table
+	wheel  wheel
+	lanes  []lane
+	frame  [schema.MaxRequestFrame]byte
+	due    []int32
+	counts counts
+
+	_ [64]byte // the next shard's mutex is on another cache line
+}
+
+// verdict is an answer on its way out of the shard: Answered is called after the
+// mutex is released.
+type verdict struct {
+	to     schema.Receiver
+	answer schema.Answer
+}
+
+// add takes a question in and sends it. False means that there was no room.
+func (s *shard) add(q schema.Question, now, due int64, to schema.Receiver) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := none
+	if !s.closed {
+		i = s.table.take()
+	}
+	if i == none {
+		return false
+	}
+	a := s.table.at(i)
+	a.to, a.question, a.asked, a.due = to, q, now, due
+	s.send(i, a, now, false)
+	return true
+}
+
+// send publishes the ask on the first link that takes it, or holds it until one is
+// up. armed says whether the clock knows the ask.
+func (s *shard) send(i int32, a *ask, now int64, armed bool) {
+	n := uint32(len(s.c.links))
+	f := schema.AppendRequest(s.frame[:0], schema.Request{
+		ID:       uint64(a.gen)<<32 | uint64(s.index(i)),
+		Budget:   max(time.Duration(a.due-now), time.Millisecond),
+		Question: a.question,
+	})
+	for k := range n {
+		l := s.c.links[(s.number+k)%n]
+		if !l.Up() {
+			continue
+		}
+		ln := &s.lanes[l.number]
+		reply := ln.reply
+		if a.missed > 0 {
+			reply = s.exactReply(l, i, a.gen)
+		}
+		if l.nc.PublishRequest(s.c.subjects[a.question.Method()], reply, f) != nil {
+			continue // lost a moment ago; its watcher will say so
+		}
+		a.state, a.link, a.seq = sent, l.number, 0
+		if a.missed == 0 {
+			a.seq = ln.push(i)
+		}
+		s.wheel.set(&s.table, i, a.due, armed)
+		return
+	}
+	a.state = held
+	s.wheel.set(&s.table, i, min(a.due, now+int64(s.c.patience())), armed)
+}
+
+// index is the slot's number among all shards, the lower half of an id.
+func (s *shard) index(i int32) uint32 { return uint32(i)*uint32(len(s.c.shards)) + s.number }
+
+func (s *shard) exactReply(l *clientLink, i int32, gen uint32) string {
+	id := uint64(gen)<<32 | uint64(s.index(i))
+	var raw [8]byte
+	for k := range raw {
+		raw[k] = byte(id >> (56 - 8*k))
+	}
+	return l.prefix + "x" + hex.EncodeToString(raw[:])
+}
+
+// later sends the ask again after a pause.
+func (s *shard) later(i int32, a *ask, now int64, pause time.Duration) {
+	a.state = waiting
+	s.wheel.set(&s.table, i, min(a.due, now+int64(pause)), true)
+}
+
+// finish ends the ask. inWheel says whether the clock still knows it.
+func (s *shard) finish(i int32, a *ask, now int64, answer schema.Answer, inWheel bool) verdict {
+	if inWheel {
+		s.wheel.cancel(&s.table, i)
+	}
+	v := verdict{a.to, answer}
+	s.counts.finished(answer, now-a.asked)
+	s.table.put(i)
+	return v
+}
+
+// answered takes a worker's answer. ok is false when nothing ends by it.
+func (s *shard) answered(i int32, gen uint32, l *clientLink, answer schema.Answer, now int64) (v verdict, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.table.find(i, gen)
+	if a == nil {
+		s.counts.late++
+		return v, false
+	}
+	if a.link == l.number && a.state == sent {
+		s.lanes[l.number].confirm(a.seq)
+	}
+	if e := answer.Err; e != nil && (e.Code == schema.Overloaded || e.Code == schema.Draining) {
+		if a.state != sent {
+			return v, false // a copy's refusal: another attempt is under way
+		}
+		pause := refusedPause + rand.N(3*refusedPause)
+		if a.refused < maxRefused && now+int64(pause) < a.due {
+			a.refused++
+			s.counts.retries[retryRefused]++
+			s.later(i, a, now, pause)
+			return v, false
+		}
+	}
+	return s.finish(i, a, now, answer, true), true
+}
+
+// missedSome takes a 503 on the shared reply subject. Method zero means that the
+// server did not name the subject.
+func (s *shard) missedSome(l *clientLink, m schema.Method, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ln := &s.lanes[l.number]
+	head := true
+	for seq, i := ln.blame(0); seq != 0; seq, i = ln.blame(seq + 1) {
+		a := s.table.at(i)
+		switch {
+		case a.state != sent || a.link != l.number || a.seq != seq: // over since
+		case m != 0 && a.question.Method() != m:
+			head = false
+			continue
+		default:
+			s.missedOne(i, a, now)
+		}
+		if head {
+			ln.confirm(seq)
+		}
+	}
+}
+
+// missedExactly takes a 503 that names its question.
+func (s *shard) missedExactly(i int32, gen uint32, l *clientLink, now int64) (v verdict, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.table.find(i, gen)
+	if a == nil || a.state != sent || a.missed == 0 {
+		return v, false
+	}
+	if a.missed >= maxMissed && l.upFor(time.Now()) > reunion {
+		return s.finish(i, a, now, schema.Answer{Err: errNoWorkers}, true), true
+	}
+	s.missedOne(i, a, now)
+	return v, false
+}
+
+func (s *shard) missedOne(i int32, a *ask, now int64) {
+	a.missed = min(a.missed+1, maxMissed)
+	pause := firstMiss << (a.missed - 1)
+	s.counts.retries[retryNoWorkers]++
+	s.later(i, a, now, pause+rand.N(pause))
+}
+
+// elapse moves the shard's clock and appends what ended to out. It reports the
+// links that have not confirmed what they were sent a tick ago, one bit each.
+func (s *shard) elapse(now int64, out []verdict) (_ []verdict, unconfirmed uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due = s.wheel.advance(&s.table, now, s.due[:0])
+	for _, i := range s.due {
+		a := s.table.at(i)
+		switch {
+		case a.due <= now && a.missed > 0 && a.state == waiting:
+			out = append(out, s.finish(i, a, now, schema.Answer{Err: errNoWorkers}, false))
+		case a.due <= now:
+			out = append(out, s.finish(i, a, now, schema.Answer{Err: errTimeout}, false))
+		case a.state == held && s.c.patience() == 0:
+			out = append(out, s.finish(i, a, now, schema.Answer{Err: errNoLink}, false))
+		default:
+			s.send(i, a, now, false)
+		}
+	}
+	for k := range s.lanes {
+		if s.lanes[k].stale() {
+			unconfirmed |= 1 << k
+		}
+	}
+	return out, unconfirmed
+}
+
+// each calls f for every ask in use.
+func (s *shard) each(f func(i int32, a *ask)) {
+	for i := range int32(s.table.made) {
+		if a := s.table.at(i); a.state != free {
+			f(i, a)
+		}
+	}
+}
+
+// linkDown sends what was on its way over a lost link again over another.
+func (s *shard) linkDown(l *clientLink, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ln := &s.lanes[l.number]
+	ln.confirm(ln.sent) // no 503 will come
+	s.each(func(i int32, a *ask) {
+		if a.state == sent && a.link == l.number {
+			s.counts.retries[retryLink]++
+			s.send(i, a, now, true)
+		}
+	})
+}
+
+// linkUp sends what was held.
+func (s *shard) linkUp(now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.each(func(i int32, a *ask) {
+		if a.state == held {
+			s.send(i, a, now, true)
+		}
+	})
+}
+
+// shut ends everything and takes nothing more.
+func (s *shard) shut(now int64, out []verdict) []verdict {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.each(func(i int32, a *ask) {
+		out = append(out, s.finish(i, a, now, schema.Answer{Err: errClosed}, true))
+	})
+	return out
+}
+
+func (s *shard) pending() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.used
+}
+
+// mark is the last place given away on link l.
+func (s *shard) mark(l *clientLink) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lanes[l.number].sent
+}
+
+// confirm notes that link l's server has routed everything up to seq.
+func (s *shard) confirm(l *clientLink, seq uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lanes[l.number].confirm(seq)
+}
+
+// refuse counts a question that was answered without being asked.
+func (s *shard) refuse(answer schema.Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts.finished(answer, 0)
+}
+
+// roundUp is the next power of two.
+func roundUp(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
