@@ -1,0 +1,129 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Check says what of the process is not ready, nil when all is well. It is
+// called for each request of /readyz and must not block.
+type Check struct {
+	Name string
+	Func func() error
+}
+
+// Admin is the operator's listener: liveness, readiness, metrics.
+type Admin struct {
+	Registry *prometheus.Registry
+
+	log      *slog.Logger
+	ln       net.Listener // nil: there is none
+	mux      *http.ServeMux
+	checks   []Check
+	stopping atomic.Bool
+}
+
+// NewAdmin binds addr; an empty one means no listener. Add to the mux and to the
+// checks before Run.
+func NewAdmin(addr string, log *slog.Logger) (*Admin, error) {
+	a := &Admin{Registry: prometheus.NewRegistry(), log: log, mux: http.NewServeMux()}
+	a.Registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		buildInfo(),
+	)
+	a.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	a.mux.HandleFunc("GET /readyz", a.readyz)
+	a.mux.Handle("GET /metrics", promhttp.HandlerFor(a.Registry, promhttp.HandlerOpts{}))
+	if addr == "" {
+		return a, nil
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--admin: %w", err)
+	}
+	a.ln = ln
+	return a, nil
+}
+
+// Addr is where the listener is, empty when there is none.
+func (a *Admin) Addr() string {
+	if a.ln == nil {
+		return ""
+	}
+	return a.ln.Addr().String()
+}
+
+// Handle adds a page.
+func (a *Admin) Handle(pattern string, h http.Handler) { a.mux.Handle(pattern, h) }
+
+// Check adds a condition of readiness.
+func (a *Admin) Check(name string, f func() error) { a.checks = append(a.checks, Check{name, f}) }
+
+// Stopping makes /readyz say no from now on, so that balancers look elsewhere
+// while the process still answers.
+func (a *Admin) Stopping() { a.stopping.Store(true) }
+
+// Run serves until ctx ends.
+func (a *Admin) Run(ctx context.Context) error {
+	if a.ln == nil {
+		<-ctx.Done()
+		return nil
+	}
+	s := &http.Server{
+		Handler:           a.mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+	stopped := context.AfterFunc(ctx, func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if s.Shutdown(end) != nil {
+			_ = s.Close()
+		}
+	})
+	defer stopped()
+	if err := s.Serve(a.ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("admin listener: %w", err)
+	}
+	return nil
+}
+
+// readyz answers 200 only when every check passes. The body names each.
+func (a *Admin) readyz(w http.ResponseWriter, _ *http.Request) {
+	status, body := http.StatusOK, map[string]string{}
+	for _, c := range a.checks {
+		body[c.Name] = "ok"
+		if err := c.Func(); err != nil {
+			status, body[c.Name] = http.StatusServiceUnavailable, err.Error()
+		}
+	}
+	if a.stopping.Load() {
+		status, body["process"] = http.StatusServiceUnavailable, "stopping"
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func buildInfo() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ommer_build_info", Help: "Always 1; the label says what was built.",
+		ConstLabels: prometheus.Labels{"version": Version()},
+	}, func() float64 { return 1 })
+}
