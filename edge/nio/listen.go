@@ -1,0 +1,219 @@
+package nio
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/lesismal/nbio"
+	"golang.org/x/sys/unix"
+)
+
+// OpenFunc makes the session of a new connection; with nil the connection is
+// closed. It runs on the goroutine that accepts (or does the handshake), so it
+// must return soon. Of the connection it may use SetTimeout, the addresses and
+// TLS; it may keep it for later.
+type OpenFunc func(c *Conn) Handler
+
+// listener is one address that connections come in at.
+type listener struct {
+	net.Listener
+	tls  *tls.Config // nil without TLS
+	open OpenFunc
+	done chan struct{} // closed with the listener
+}
+
+// Listen binds a TCP address and returns it with the port that was chosen.
+// Connections are accepted once Run is called. With cfg they speak TLS, with
+// http/1.1 as the protocol unless cfg names others; cfg must not be changed
+// afterwards.
+func (l *Loop) Listen(addr string, cfg *tls.Config, open OpenFunc) (net.Addr, error) {
+	lc := net.ListenConfig{
+		KeepAliveConfig: net.KeepAliveConfig{
+			Enable:   l.cfg.KeepAlive > 0,
+			Idle:     l.cfg.KeepAlive,
+			Interval: l.cfg.KeepAlive,
+			Count:    2,
+		},
+	}
+	if l.cfg.KeepAlive < 0 {
+		lc.KeepAlive = -1
+	}
+	// Go listens with MPTCP where it can; the loop relies on how TCP sockets
+	// report their events.
+	lc.SetMultipathTCP(false)
+	if l.cfg.ReusePort {
+		lc.Control = reusePort
+	}
+	ln, err := lc.Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.serve(ln, cfg, open); err != nil {
+		_ = ln.Close()
+		return nil, err
+	}
+	return ln.Addr(), nil
+}
+
+func reusePort(_, _ string, c syscall.RawConn) error {
+	var err error
+	if e := c.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	}); e != nil {
+		return e
+	}
+	return err
+}
+
+// serve takes a listener over.
+func (l *Loop) serve(ln net.Listener, cfg *tls.Config, open OpenFunc) error {
+	if cfg != nil {
+		cfg = serverConfig(cfg)
+	}
+	s := &listener{Listener: ln, tls: cfg, open: open, done: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped {
+		return net.ErrClosed
+	}
+	l.listeners = append(l.listeners, s)
+	if l.engine != nil {
+		l.accepting.Go(func() { l.accept(s) })
+	}
+	return nil
+}
+
+// StopAccepting closes the listeners. Connections that are in their handshake
+// still come to their session. It may be called more than once.
+func (l *Loop) StopAccepting() {
+	l.mu.Lock()
+	l.stopped = true
+	listeners := l.listeners
+	l.listeners = nil
+	l.mu.Unlock()
+	for _, s := range listeners {
+		close(s.done)
+		_ = s.Close()
+	}
+	l.accepting.Wait()
+}
+
+// Accepting is tried again after the first of these, doubled each time up to the
+// second. It must not end for want of descriptors: they come back.
+const (
+	minBackoff = 5 * time.Millisecond
+	maxBackoff = time.Second
+)
+
+// accept runs until the listener is closed. Nothing in it waits for a peer.
+func (l *Loop) accept(s *listener) {
+	var backoff time.Duration
+	for {
+		conn, err := s.Accept()
+		switch {
+		case err == nil:
+			backoff = 0
+			l.admit(&newcomer{listener: s, conn: conn, addr: addrKey(conn.RemoteAddr()), since: time.Now()})
+			continue
+		case errors.Is(err, net.ErrClosed):
+			return
+		case errors.Is(err, syscall.ECONNABORTED):
+			continue // gone again before it was accepted
+		}
+		l.metrics.acceptErrors.Inc()
+		if backoff == 0 {
+			l.log.Warn("accepting failed and will be tried again", "addr", s.Addr().String(), "err", err)
+		}
+		backoff = min(max(2*backoff, minBackoff), maxBackoff)
+		t := time.NewTimer(backoff)
+		select {
+		case <-t.C:
+		case <-s.done:
+			t.Stop()
+			return
+		}
+	}
+}
+
+// admit counts a new connection in and passes it on.
+func (l *Loop) admit(n *newcomer) {
+	if r := l.gate.enter(n.addr); r != "" {
+		l.metrics.refused[r].Inc()
+		_ = n.conn.Close()
+		return
+	}
+	if n.listener.tls != nil {
+		l.handshakes.add(n)
+		return
+	}
+	l.open(n, nil)
+}
+
+// refuse closes a connection that was counted in.
+func (l *Loop) refuse(n *newcomer, r refusal) {
+	l.metrics.refused[r].Inc()
+	_ = n.conn.Close()
+	l.gate.leave(n.addr)
+}
+
+// open gives a connection to its session and to nbio; s is nil without TLS.
+func (l *Loop) open(n *newcomer, s *secure) {
+	if s != nil {
+		_ = n.conn.SetDeadline(time.Time{})
+	}
+	nb, err := nbio.NBConn(n.conn) // has a descriptor of its own, n.conn is closed
+	if err != nil {
+		l.refuse(n, refusedFiles)
+		return
+	}
+	c := &Conn{nb: nb, loop: l, secure: s}
+	if s != nil {
+		s.raw, s.conn = nil, c
+		s.reclaim()
+	}
+	l.wheel.add(c)
+	if c.handler = n.listener.open(c); c.handler == nil {
+		l.wheel.remove(c)
+		n.conn = nb
+		l.refuse(n, refusedHandler)
+		return
+	}
+	l.metrics.open[c.transport()].Inc()
+	nb.SetSession(c)
+	if err := l.engine.adopt(nb); err != nil {
+		l.metrics.refused[refusedFiles].Inc()
+		if c.state.Load()&stateAdded == 0 {
+			c.finish(err)
+		}
+		return
+	}
+	l.metrics.accepted[c.transport()].Inc()
+	c.ready()
+	if s != nil && c.enter() {
+		// The client's first request can have come with the end of its handshake.
+		c.handler.Readable()
+		c.leave()
+	}
+}
+
+func (c *Conn) transport() transport {
+	if c.secure != nil {
+		return overTLS
+	}
+	return plain
+}
+
+// forget is called when the handler of a connection was told of its end.
+func (l *Loop) forget(c *Conn) {
+	l.wheel.remove(c)
+	if q := c.queued.Load(); q > 0 {
+		c.settle(int(q))
+		l.metrics.dropped.Add(float64(q))
+	}
+	l.metrics.open[c.transport()].Dec()
+	l.gate.leave(addrKey(c.nb.RemoteAddr()))
+}

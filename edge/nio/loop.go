@@ -1,0 +1,218 @@
+package nio
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Loop accepts connections and serves them. Its methods may be called from any
+// goroutine.
+type Loop struct {
+	cfg        Config
+	log        *slog.Logger
+	metrics    *metrics
+	gate       gate
+	wheel      wheel
+	handshakes handshakes
+	drained    drainedList
+	buffers    buffers
+	unwritten  atomic.Int64 // bytes queued, all connections
+
+	mu        sync.Mutex
+	engine    *engine // nil until Run; constant afterwards
+	listeners []*listener
+	stopped   bool // no listener is added any more
+	accepting sync.WaitGroup
+
+	closeOnce sync.Once
+	closeErr  error
+	done      chan struct{} // closed when Close has finished
+	timing    sync.WaitGroup
+	halt      chan struct{} // ends timing
+}
+
+// New returns a loop that listens to nothing yet. It replaces nbio's logger, which
+// is global to the process, by that of the first loop.
+func New(cfg Config) (*Loop, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l := &Loop{
+		cfg:  cfg,
+		log:  cfg.Logger,
+		done: make(chan struct{}),
+		halt: make(chan struct{}),
+	}
+	l.metrics, err = newMetrics(cfg.Registerer, func() float64 { return float64(l.unwritten.Load()) })
+	if err != nil {
+		return nil, err
+	}
+	if n := maxFiles(); cfg.MaxConns >= n {
+		l.log.Warn("more connections are allowed than files", "conns", cfg.MaxConns, "files", n)
+	}
+	routeLog(cfg.Logger)
+	l.gate.init(cfg)
+	l.wheel.init()
+	l.drained.init()
+	l.handshakes.init(l)
+	return l, nil
+}
+
+// Run starts the pollers and accepts connections until Close has finished. When
+// ctx is done it closes the loop at once. A clean end returns nil. It may be called
+// once.
+func (l *Loop) Run(ctx context.Context) error {
+	if err := l.begin(); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		_ = l.Close(ctx)
+	case <-l.done:
+	}
+	return nil
+}
+
+func (l *Loop) begin() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.engine != nil {
+		return errors.New("nio: Run was called before")
+	}
+	if l.stopped {
+		return net.ErrClosed
+	}
+	e, err := startEngine(l)
+	if err != nil {
+		return err
+	}
+	l.engine = e
+	l.timing.Go(l.keepTime)
+	for _, s := range l.listeners {
+		l.accepting.Go(func() { l.accept(s) })
+	}
+	return nil
+}
+
+// Each calls f with every connection that has its handler. Connections may be
+// closed and opened meanwhile.
+func (l *Loop) Each(f func(*Conn)) {
+	for _, c := range l.wheel.appendAll(nil) {
+		if c.state.Load()&(stateReady|stateClosed) == stateReady {
+			f(c)
+		}
+	}
+}
+
+// Close ends the loop: it stops accepting, gives up handshakes, closes the
+// connections except those that CloseAfterFlush was called for, waits for these
+// until ctx is done, and stops the pollers. The error is that of ctx when
+// connections had to be cut. When it returns, no goroutine of the loop is left
+// and no handler is called any more.
+func (l *Loop) Close(ctx context.Context) error {
+	l.closeOnce.Do(func() {
+		l.closeErr = l.close(ctx)
+		close(l.done)
+	})
+	<-l.done
+	return l.closeErr
+}
+
+func (l *Loop) close(ctx context.Context) error {
+	l.StopAccepting()
+	l.handshakes.stop()
+	l.mu.Lock()
+	e := l.engine
+	l.mu.Unlock()
+	if e == nil {
+		return nil
+	}
+	// Nobody enters any more, so every connection is in the wheel.
+	for _, c := range l.wheel.appendAll(nil) {
+		if c.state.Load()&stateFlush == 0 {
+			c.Close(net.ErrClosed)
+		}
+	}
+	var err error
+	empty := l.gate.drain()
+	select {
+	case <-empty:
+	case <-ctx.Done():
+		select {
+		case <-empty:
+		default:
+			err = ctx.Err()
+			for _, c := range l.wheel.appendAll(nil) {
+				c.Close(net.ErrClosed)
+			}
+			<-empty
+		}
+	}
+	e.stop()
+	close(l.halt)
+	l.timing.Wait()
+	return err
+}
+
+// keepTime calls what is called neither by a poller nor by nbio.
+func (l *Loop) keepTime() {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	var conns []*Conn
+	for {
+		select {
+		case <-t.C:
+			conns = l.wheel.advance(l.wheel.elapsed(), conns[:0])
+			for _, c := range conns {
+				c.expire()
+			}
+		case <-l.drained.wake:
+			conns = l.drained.take(conns[:0])
+			for _, c := range conns {
+				c.flush()
+			}
+		case <-l.halt:
+			return
+		}
+		clear(conns)
+	}
+}
+
+// drainedList is the connections whose queues have become empty. It is needed
+// because nbio says so with its lock held. A connection is in it at most once.
+type drainedList struct {
+	mu    sync.Mutex
+	conns []*Conn
+	wake  chan struct{}
+}
+
+func (d *drainedList) init() { d.wake = make(chan struct{}, 1) }
+
+func (d *drainedList) add(c *Conn) {
+	if c.state.Or(stateListed)&stateListed != 0 {
+		return // its turn is still to come
+	}
+	d.mu.Lock()
+	d.conns = append(d.conns, c)
+	d.mu.Unlock()
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (d *drainedList) take(conns []*Conn) []*Conn {
+	d.mu.Lock()
+	conns, d.conns = d.conns, conns
+	d.mu.Unlock()
+	for _, c := range conns {
+		c.state.And(^stateListed)
+	}
+	return conns
+}
