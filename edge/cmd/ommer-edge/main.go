@@ -1,0 +1,72 @@
+// Ommer-edge terminates client connections and asks the workers on the bus.
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/ommer/ommer/bus"
+	"github.com/ommer/ommer/bus/process"
+	"github.com/ommer/ommer/edge/daemon"
+)
+
+type options struct {
+	Edge    daemon.Options  `embed:""`
+	Bus     bus.Flags       `embed:"" group:"NATS:"`
+	Process process.Options `embed:""`
+
+	Name    string           `placeholder:"NAME" help:"Name of this edge on the bus: letters, digits, - and _. Default: the host's name and the process id."`
+	Network string           `default:"mainnet" help:"Network whose workers are asked."`
+	Version kong.VersionFlag `env:"-" help:"Print the version and exit."`
+}
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	return process.ExitCode(stderr, "ommer-edge", serve(args, stdout, stderr))
+}
+
+func serve(args []string, stdout, stderr io.Writer) error {
+	var o options
+	_, err := process.Parse(&o, args, process.Program{
+		Name:         "ommer-edge",
+		Description:  "Serves JSON-RPC over HTTPS and WebSocket on /v3/<API_KEY> and /ws/v3/<API_KEY>, and asks the workers on NATS.",
+		AdminDefault: "127.0.0.1:9091",
+		Out:          stdout, Err: stderr,
+	})
+	if err != nil {
+		return err
+	}
+	if o.Edge.HTTPS == "" && o.Edge.HTTP == "" {
+		return process.Usage{Err: errors.New("--https ADDR or --http ADDR is needed, for example --https :8443 --tls-cert cert.pem --tls-key key.pem")}
+	}
+	if o.Edge.HTTPS != "" && o.Edge.TLSCert == "" {
+		return process.Usage{Err: errors.New("--https needs --tls-cert FILE and --tls-key FILE")}
+	}
+	tls, err := o.Edge.TLS()
+	if err != nil {
+		return err
+	}
+	log := o.Process.Logger(stderr)
+	admin, err := process.NewAdmin(o.Process.Admin, log)
+	if err != nil {
+		return err
+	}
+	if o.Name == "" {
+		o.Name = process.DefaultName("edge")
+	}
+	d, err := daemon.New(daemon.Config{
+		Options: o.Edge, TLS: tls, Name: o.Name, Network: o.Network, Bus: o.Bus, Log: log, Admin: admin,
+	})
+	if err != nil {
+		return err
+	}
+	log.Info("edge starts", "version", process.Version(), "name", o.Name, "network", o.Network,
+		"https", process.AddrString(d.Node().HTTPS()), "http", process.AddrString(d.Node().HTTP()), "admin", admin.Addr())
+	p := process.Process{Log: log, Admin: admin, StopAfter: o.Process.StopAfter}
+	return p.Run(context.Background(), process.Part{Name: "edge", Run: d.Run})
+}

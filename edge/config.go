@@ -1,0 +1,45 @@
+package edge
+
+import (
+	"crypto/tls"
+	"errors"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ommer/ommer/bus/keys"
+	"github.com/ommer/ommer/schema"
+)
+
+// Config is what a Node is made from.
+type Config struct {
+	HTTPS string      // address for HTTPS and WSS; empty: none
+	HTTP  string      // address for the same without TLS; empty: none
+	TLS   *tls.Config // for HTTPS
+
+	Keys     *keys.Directory
+	Resolver schema.Resolver
+
+	Limits   Limits
+	Timeouts Timeouts
+
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer // nil: no metrics
+}
+
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.HTTPS == "" && c.HTTP == "":
+		return c, errors.New("edge: neither HTTPS nor HTTP has an address")
+	case c.HTTPS != "" && c.TLS == nil:
+		return c, errors.New("edge: HTTPS needs a certificate")
+	case c.Keys == nil || c.Resolver == nil || c.Logger == nil:
+		return c, errors.New("edge: Keys, Resolver and Logger must be set")
+	}
+	var err error
+	if c.Limits, err = c.Limits.withDefaults(); err != nil {
+		return c, err
+	}
+	c.Timeouts, err = c.Timeouts.withDefaults()
+	return c, err
+}

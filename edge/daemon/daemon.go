@@ -1,0 +1,194 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/ommer/ommer/bus"
+	"github.com/ommer/ommer/bus/keys"
+	"github.com/ommer/ommer/bus/process"
+	"github.com/ommer/ommer/edge"
+	"github.com/ommer/ommer/schema"
+)
+
+// Config is what a Daemon is made from.
+type Config struct {
+	Options
+	TLS     *tls.Config // for HTTPS
+	Name    string      // of the node: one token of letters, digits, - and _
+	Network string
+	Bus     bus.Flags
+	DevKey  string // a key that is accepted as it is, beside those of the registry
+	Log     *slog.Logger
+	Admin   *process.Admin
+}
+
+// Daemon is an edge and its ways to the bus.
+type Daemon struct {
+	links  []*bus.Link
+	keys   *keys.Directory
+	client *bus.Client
+	node   *edge.Node
+
+	probed atomic.Pointer[error] // what came of the last trial lookup
+	ready  chan struct{}         // closed after the first that was answered
+}
+
+// links is how many connections an edge has to the bus, so that losing one server
+// costs a resend and not a wait.
+const links = 2
+
+// New binds the listeners and begins to connect. It does not wait for the bus:
+// until that is there, readiness says what is missing.
+func New(cfg Config) (_ *Daemon, err error) {
+	d := &Daemon{ready: make(chan struct{})}
+	d.probed.Store(&errNotProbed)
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	for range links {
+		l, err := bus.Dial(cfg.Bus.Link(cfg.Name, cfg.Log))
+		if err != nil {
+			return nil, err
+		}
+		d.links = append(d.links, l)
+	}
+	var node atomic.Pointer[edge.Node] // the directory announces before there is one
+	d.keys, err = keys.NewDirectory(keys.DirectoryConfig{
+		Link: d.links[0], Logger: cfg.Log, Registerer: cfg.Admin.Registry,
+		OnRevoked: func(*keys.Entry) {
+			if n := node.Load(); n != nil {
+				n.Revoked()
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if cfg.DevKey != "" {
+		if _, err := d.keys.AddStatic(cfg.DevKey); err != nil {
+			return nil, fmt.Errorf("--dev-key: %w", err)
+		}
+	}
+	d.client, err = bus.NewClient(bus.ClientConfig{
+		Links: d.links, Network: cfg.Network, Timeout: cfg.Timeouts.Lookup,
+		Logger: cfg.Log, Registerer: cfg.Admin.Registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.node, err = edge.New(edge.Config{
+		HTTPS: cfg.HTTPS, HTTP: cfg.HTTP, TLS: cfg.TLS,
+		Keys: d.keys, Resolver: d.client,
+		Limits: cfg.Limits, Timeouts: cfg.Timeouts,
+		Logger: cfg.Log, Registerer: cfg.Admin.Registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	node.Store(d.node)
+	cfg.Admin.Check("nats", d.linked)
+	cfg.Admin.Check("keys", d.loaded)
+	cfg.Admin.Check("lookup", func() error { return *d.probed.Load() })
+	return d, nil
+}
+
+// Node is the edge itself.
+func (d *Daemon) Node() *edge.Node { return d.node }
+
+// WaitReady waits until a lookup was answered; false when ctx ended first.
+func (d *Daemon) WaitReady(ctx context.Context) bool {
+	select {
+	case <-d.ready:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Run serves until ctx ends, drains the connections and leaves the bus.
+func (d *Daemon) Run(ctx context.Context) error {
+	probing, stop := context.WithCancel(ctx)
+	probed := make(chan struct{})
+	go func() {
+		defer close(probed)
+		d.probe(probing)
+	}()
+	err := d.node.Run(ctx)
+	stop()
+	<-probed
+	d.close()
+	return err
+}
+
+func (d *Daemon) close() {
+	if d.client != nil {
+		d.client.Close()
+	}
+	if d.keys != nil {
+		d.keys.Close()
+	}
+	for _, l := range d.links {
+		l.Close()
+	}
+}
+
+// linked is nil while at least one link is up.
+func (d *Daemon) linked() error {
+	var missing string
+	for _, l := range d.links {
+		if missing = l.Missing(); missing == "" {
+			return nil
+		}
+	}
+	return errors.New(missing)
+}
+
+func (d *Daemon) loaded() error {
+	if missing := d.keys.Missing(); missing != "" {
+		return errors.New(missing)
+	}
+	return nil
+}
+
+var errNotProbed = errors.New("no lookup has been tried yet")
+
+// How often a trial lookup is made, and how long it may take.
+const (
+	probeUnready = 250 * time.Millisecond
+	probeReady   = 5 * time.Second
+	probeTimeout = 2 * time.Second
+)
+
+// probe asks for an uncle of the latest block again and again: an edge is ready
+// when that is answered, whatever the answer.
+func (d *Daemon) probe(ctx context.Context) {
+	question, answeredBefore := schema.Question{Block: schema.Tagged(schema.Latest)}, false
+	for {
+		answered := make(chan schema.Answer, 1)
+		d.client.Resolve(question, time.Now().Add(probeTimeout),
+			schema.ReceiverFunc(func(a schema.Answer) { answered <- a }))
+		var err error
+		pause := probeReady
+		if a := <-answered; a.Err != nil { // always comes: by the deadline at the latest
+			err, pause = fmt.Errorf("a trial lookup failed: %w", a.Err), probeUnready
+		}
+		d.probed.Store(&err)
+		if err == nil && d.loaded() == nil && !answeredBefore {
+			answeredBefore = true
+			close(d.ready)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,39 @@
+// Package daemon assembles an edge process: links to the bus, the key directory,
+// the client that asks workers, and the node that serves callers. The binary
+// ommer-edge is a thin main around it, and the all-in-one server runs one beside
+// a worker.
+package daemon
+
+import (
+	"crypto/tls"
+	"errors"
+
+	"github.com/ommer/ommer/edge"
+)
+
+// Options are the flags of an edge.
+type Options struct {
+	HTTPS   string `name:"https" placeholder:"ADDR" help:"Serve HTTPS and WSS here, for example :8443. Needs --tls-cert and --tls-key."`
+	HTTP    string `name:"http" placeholder:"ADDR" help:"Serve the same without TLS, for use behind a balancer that terminates it."`
+	TLSCert string `name:"tls-cert" placeholder:"FILE" type:"existingfile" help:"Certificate chain, PEM."`
+	TLSKey  string `name:"tls-key" placeholder:"FILE" type:"existingfile" help:"Its key, PEM."`
+
+	Limits   edge.Limits   `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold:"`
+	Timeouts edge.Timeouts `embed:"" prefix:"timeout-" group:"Time-outs:"`
+}
+
+// Validate reports flags that do not go together. The command line calls it.
+func (o Options) Validate() error {
+	if (o.TLSCert == "") != (o.TLSKey == "") {
+		return errors.New("--tls-cert and --tls-key need each other")
+	}
+	return nil
+}
+
+// TLS loads the certificate, nil when none is configured.
+func (o Options) TLS() (*tls.Config, error) {
+	if o.TLSCert == "" {
+		return nil, nil //nolint:nilnil // none is a valid choice
+	}
+	return edge.LoadTLS(o.TLSCert, o.TLSKey)
+}

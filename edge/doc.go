@@ -1,0 +1,19 @@
+// Package edge terminates client connections: HTTPS and HTTP/1.1 requests on
+// /v3/<key>, WebSockets on /ws/v3/<key>. A Node turns what clients send into
+// questions for a schema.Resolver and sends back the answers.
+//
+// Each connection is a session, an actor: one goroutine at a time runs it, and
+// none while it is idle. What happens to a connection (bytes arrived, an answer
+// is there, time is up, it closed) is a signal to its session; the poller that
+// saw bytes runs the session itself, everything else goes through the node's
+// pool. A session's fields are touched only by whoever runs it; the two ways in
+// from outside are the signal bits and the stack of answered exchanges.
+//
+// An exchange is one message of a client, a single call or a batch, and what is
+// to be answered. On HTTP the exchanges of a connection wait in a queue and leave
+// in order; on a WebSocket each leaves when it is complete.
+//
+// The edge decodes no result: a worker renders it, and it is spliced behind the
+// caller's raw id. It knows nothing of Ethereum beyond package schema, and must
+// not link go-ethereum's core or a NATS server.
+package edge

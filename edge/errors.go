@@ -1,0 +1,29 @@
+package edge
+
+import (
+	"errors"
+
+	"github.com/ommer/ommer/schema"
+	"github.com/ommer/ommer/schema/jsonrpc"
+)
+
+// Why a session ended, for metrics and the debug log.
+var (
+	errIdle     = errors.New("idle")
+	errSlow     = errors.New("request not complete in time")
+	errStalled  = errors.New("client does not read")
+	errSilent   = errors.New("no answer to ping")
+	errLeaving  = errors.New("node is stopping")
+	errRevoked  = errors.New("key revoked")
+	errProtocol = errors.New("protocol error")
+	errClosing  = errors.New("client closed the WebSocket")
+	errEnded    = errors.New("client hung up")
+	errAsked    = errors.New("answered for the last time")
+)
+
+// What callers are told. Shared; not to be changed.
+var (
+	errKey      = &jsonrpc.Error{Code: schema.CodeTimeout, Message: "invalid API key"}
+	errInFlight = &jsonrpc.Error{Code: schema.CodeLimit, Message: "too many requests in flight"}
+	errTooLarge = &jsonrpc.Error{Code: schema.CodeTooLarge, Message: "response too large"}
+)

@@ -1,0 +1,196 @@
+package edge
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ommer/ommer/schema"
+	"github.com/ommer/ommer/schema/jsonrpc"
+)
+
+// exchange is one message of a client and what is to be answered. It belongs to
+// its session, but for pending and the answers of its calls: those belong to
+// whoever delivers them until pending is zero.
+type exchange struct {
+	session *session
+	next    *exchange // in the session's queue (HTTP)
+	link    *exchange // in the session's stack of answered exchanges
+
+	// pending counts the answers that are missing, and one more while asking.
+	pending atomic.Int32
+
+	verdict       // how to answer, on HTTP
+	http    bool  // in the session's queue
+	batch   bool  // answer with an array
+	done    bool  // every answer is there
+	asked   int32 // calls that count as in flight
+	calls   []call
+	ids     []byte // what the calls' ids alias
+	inline  [1]call
+}
+
+// call is one request of an exchange. It is the schema.Receiver of its answer.
+type call struct {
+	exchange *exchange
+	id       []byte // raw JSON; nil is answered as null
+	question schema.Question
+	answer   schema.Answer
+	err      *jsonrpc.Error // found wrong at the edge
+	kind     kind
+}
+
+// kind says what becomes of a call.
+type kind uint8
+
+const (
+	silent   kind = iota // a notification: nothing is answered
+	refused              // answered with err
+	lookedUp             // a question for the resolver
+)
+
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+// keptCalls and keptIDs bound what a recycled exchange holds on to.
+const (
+	keptCalls = 16
+	keptIDs   = 1 << 10
+)
+
+// newExchange returns an exchange with room for n calls.
+func newExchange(s *session, n int) *exchange {
+	x := exchanges.Get().(*exchange)
+	x.session = s
+	switch {
+	case n <= cap(x.calls):
+		x.calls = x.calls[:n]
+	case n <= len(x.inline):
+		x.calls = x.inline[:n]
+	default:
+		x.calls = make([]call, n)
+	}
+	return x
+}
+
+// release gives the exchange back. Nobody may hold it or one of its calls.
+func (x *exchange) release() {
+	x.session, x.next, x.link = nil, nil, nil
+	x.verdict, x.http, x.batch, x.done, x.asked = verdict{}, false, false, false, 0
+	clear(x.calls)
+	if cap(x.calls) > keptCalls {
+		x.calls = nil
+	}
+	x.calls = x.calls[:0]
+	x.ids = x.ids[:0]
+	if cap(x.ids) > keptIDs {
+		x.ids = nil
+	}
+	exchanges.Put(x)
+}
+
+// fill takes over the calls of a parsed message. Nothing of it aliases the
+// message afterwards. room is how many lookups the connection may still have in
+// flight.
+func (x *exchange) fill(parsed []jsonrpc.Call, room int) {
+	for i := range parsed {
+		p, c := &parsed[i], &x.calls[i]
+		c.exchange = x
+		if p.ID != nil {
+			at := len(x.ids)
+			x.ids = append(x.ids, p.ID...) // a former array, if this grows, stays alive through its ids
+			c.id = x.ids[at:len(x.ids):len(x.ids)]
+		}
+		if p.Err != nil {
+			c.kind, c.err = refused, p.Err
+			continue
+		}
+		if p.Notification() {
+			c.kind = silent
+			continue
+		}
+		method, ok := schema.MethodNamed(p.Method)
+		if !ok {
+			c.kind, c.err = refused, jsonrpc.MethodNotFound(p.Method)
+			continue
+		}
+		c.question, c.err = schema.ParseParams(method, p.Params)
+		switch {
+		case c.err != nil:
+			c.kind = refused
+		case int(x.asked) >= room:
+			c.kind, c.err = refused, errInFlight
+		default:
+			c.kind = lookedUp
+			x.asked++
+		}
+	}
+}
+
+// ask sends the questions. When the last answer is there, which may be before
+// ask returns, the exchange is handed to its session.
+func (x *exchange) ask(r schema.Resolver, deadline time.Time) {
+	x.pending.Store(x.asked + 1)
+	for i := range x.calls {
+		if c := &x.calls[i]; c.kind == lookedUp {
+			r.Resolve(c.question, deadline, c)
+		}
+	}
+	x.countDown()
+}
+
+// Answered implements schema.Receiver.
+func (c *call) Answered(a schema.Answer) {
+	c.answer = a
+	c.exchange.countDown()
+}
+
+func (x *exchange) countDown() {
+	if x.pending.Add(-1) == 0 {
+		x.session.answered(x)
+	}
+}
+
+// render appends the JSON that answers the exchange: an object, an array, or
+// nothing. From the first answer of a batch that would pass limit bytes on, all get
+// an error, as in geth (rpc/handler.go, handleBatch).
+func (x *exchange) render(dst []byte, limit int) []byte {
+	if !x.batch {
+		if len(x.calls) == 1 {
+			dst = x.calls[0].render(dst)
+		}
+		return dst
+	}
+	start, full := len(dst), false
+	for i := range x.calls {
+		c := &x.calls[i]
+		if c.kind == silent {
+			continue
+		}
+		if len(dst) == start {
+			dst = append(dst, '[')
+		} else {
+			dst = append(dst, ',')
+		}
+		if full = full || len(dst)-start+len(c.answer.Result) > limit; full {
+			c.kind, c.err = refused, errTooLarge
+		}
+		dst = c.render(dst)
+	}
+	if len(dst) > start {
+		dst = append(dst, ']')
+	}
+	return dst
+}
+
+func (c *call) render(dst []byte) []byte {
+	switch {
+	case c.kind == silent:
+		return dst
+	case c.kind == refused:
+		return jsonrpc.AppendError(dst, c.id, c.err)
+	case c.answer.Err != nil:
+		return jsonrpc.AppendError(dst, c.id, c.answer.Err.Reply())
+	default:
+		return jsonrpc.AppendResult(dst, c.id, c.answer.Result)
+	}
+}

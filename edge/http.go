@@ -1,0 +1,246 @@
+package edge
+
+import (
+	"bytes"
+
+	"github.com/ommer/ommer/bus/keys"
+	"github.com/ommer/ommer/edge/http1"
+	"github.com/ommer/ommer/edge/ws"
+)
+
+// httpState is what a session knows of a request that is not complete.
+type httpState struct {
+	parser  http1.Parser
+	verdict verdict // once the header is complete
+	inBody  bool
+}
+
+// verdict is what was decided of a request when its header was complete: how its
+// answer is to be sent and, if the header was enough to refuse it, what to say.
+type verdict struct {
+	refusal   *refusal // nil: the body is a message
+	close     bool     // the connection ends after the answer
+	keepAlive bool     // say so, to HTTP/1.0
+	origin    bool     // a browser asks: answer with CORS headers
+	head      bool     // the body is not to be sent
+}
+
+// idle says whether no request has begun.
+func (h *httpState) idle() bool { return !h.inBody && h.parser.Idle() }
+
+// consumeHTTP takes at most one event from the parser. more means that it needs
+// more input.
+func (s *session) consumeHTTP(in []byte, w *scratch) (n int, more bool) {
+	h := &s.borrow().http
+	n, event, err := h.parser.Next(in, &w.request)
+	switch {
+	case err != nil:
+		r := refusalFor(err.Status)
+		if event == http1.Head { // the framing is sound, so others may object first
+			if v, _ := s.judge(&w.request); v.refusal != nil {
+				r = v.refusal
+			}
+		}
+		s.refuse(w, r)
+		return n, true
+	case event == http1.Head:
+		v, key := s.judge(&w.request)
+		if key != nil {
+			s.upgrade(&w.request, v, key, w)
+			return n, s.phase == saysGoodbye
+		}
+		h.verdict, h.inBody = v, true
+		switch {
+		case v.refusal != nil && w.request.Expect: // the body may never come
+			s.refuse(w, v.refusal)
+		case v.refusal != nil:
+			h.parser.Discard()
+		case w.request.Expect:
+			s.enqueue(s.canned(verdict{refusal: sayContinue}), w)
+		}
+	case event == http1.Body:
+		v := h.verdict
+		h.verdict, h.inBody = verdict{}, false
+		s.deaf = v.close // nothing after it is read
+		s.request(v, w)
+	default:
+		return n, true
+	}
+	return n, false
+}
+
+// Paths of the service. What follows them is the key.
+var (
+	pathHTTP = []byte("/v3")
+	pathWS   = []byte("/ws/v3")
+)
+
+// keyOf returns the key of a path below prefix. A path without a key is below it
+// too: it is refused like a wrong key.
+func keyOf(path, prefix []byte) (key []byte, ok bool) {
+	rest, ok := bytes.CutPrefix(path, prefix)
+	switch {
+	case !ok:
+		return nil, false
+	case len(rest) == 0:
+		return nil, true
+	case rest[0] != '/' || bytes.IndexByte(rest[1:], '/') >= 0:
+		return nil, false
+	default:
+		return rest[1:], true
+	}
+}
+
+// judge decides from a request's header: path, key, verb, then fields. key is
+// not nil when the request is a good one to open a WebSocket.
+func (s *session) judge(r *http1.Request) (v verdict, key *keys.Entry) {
+	_, origin := r.Get("origin")
+	v = verdict{close: r.Close || s.leaving, keepAlive: r.KeepAlive, origin: origin, head: string(r.Method) == "HEAD"}
+	secret, isHTTP := keyOf(r.Path, pathHTTP)
+	isWS := false
+	if !isHTTP {
+		secret, isWS = keyOf(r.Path, pathWS)
+	}
+	if !isHTTP && !isWS {
+		v.refusal = refuseNotFound
+		return v, nil
+	}
+	key = s.node.cfg.Keys.Lookup(secret)
+	switch {
+	case key == nil:
+		v.refusal = refuseKey
+	case isWS && string(r.Method) != "GET":
+		v.refusal = refuseVerbWS
+	case isWS && !r.Upgrade:
+		v.refusal = refuseNoUpgrade
+	case isWS:
+		return v, key
+	case string(r.Method) == "OPTIONS":
+		v.refusal = sayOptions
+	case string(r.Method) != "POST":
+		v.refusal = refuseVerb
+	case !isJSON(r):
+		v.refusal = refuseType
+	}
+	return v, nil
+}
+
+// isJSON says whether the body is declared to be JSON. Parameters of the media
+// type are allowed and not looked at.
+func isJSON(r *http1.Request) bool {
+	value, _ := r.Get("content-type")
+	if i := bytes.IndexByte(value, ';'); i >= 0 {
+		value = value[:i]
+	}
+	value = bytes.TrimRight(value, " \t")
+	for _, t := range [...]string{"application/json", "application/json-rpc", "application/jsonrequest"} {
+		if len(value) == len(t) && bytes.EqualFold(value, []byte(t)) {
+			return true
+		}
+	}
+	return false
+}
+
+// request takes a complete request.
+func (s *session) request(v verdict, w *scratch) {
+	if v.refusal != nil {
+		s.enqueue(s.canned(v), w)
+		return
+	}
+	// The message is bounded already: every call of a batch is asked at once.
+	x := s.parse(w.request.Body, s.node.cfg.Limits.Batch, w)
+	if x == nil {
+		x = newExchange(s, 0)
+	}
+	x.http, x.verdict = true, v
+	s.push(x)
+	s.begin(x)
+}
+
+// upgrade opens a WebSocket.
+func (s *session) upgrade(r *http1.Request, v verdict, key *keys.Entry, w *scratch) {
+	var h ws.Handshake
+	for _, f := range r.Fields {
+		h.Field(f.Name, f.Value)
+	}
+	bad := h.Check()
+	switch {
+	case bad != nil:
+		v.refusal = refusalOfHandshake(bad)
+	case s.queued > 0 || r.Chunked || r.ContentLength > 0:
+		// A client cannot know the answer to what it sent before, nor may it
+		// send a body: it is not a handshake that anyone means.
+		v.refusal = refusalFor(400)
+	default:
+		s.node.metrics.responded(101)
+		w.out = ws.AppendUpgrade(w.out, h.Key)
+		s.openWS(key)
+		return
+	}
+	s.refuse(w, v.refusal)
+}
+
+// refuse answers what cannot be a request, after those before it, and ends the
+// connection.
+func (s *session) refuse(w *scratch, r *refusal) {
+	s.enqueue(s.canned(verdict{refusal: r, close: true}), w)
+	s.deaf = true
+}
+
+// canned returns an exchange whose answer is known.
+func (s *session) canned(v verdict) *exchange {
+	x := newExchange(s, 0)
+	x.http, x.verdict, x.done = true, v, true
+	return x
+}
+
+// enqueue puts a complete exchange behind those that wait.
+func (s *session) enqueue(x *exchange, w *scratch) {
+	s.push(x)
+	s.queued++
+	s.writeDone(w)
+}
+
+// push appends to the queue.
+func (s *session) push(x *exchange) {
+	if s.last == nil {
+		s.first = x
+	} else {
+		s.last.next = x
+	}
+	s.last = x
+}
+
+// writeDone writes the answers at the head of the queue that are complete.
+func (s *session) writeDone(w *scratch) {
+	for s.first != nil && s.first.done {
+		x := s.first
+		if s.first = x.next; s.first == nil {
+			s.last = nil
+		}
+		s.queued--
+		if s.leaving && s.first == nil && (s.partial == nil || s.partial.http.idle()) {
+			x.close = true
+		}
+		s.writeHTTP(x, w)
+		ends := x.close
+		x.release()
+		if ends {
+			s.goodbye(w, errAsked)
+			return
+		}
+	}
+}
+
+// writeHTTP writes the answer to a request.
+func (s *session) writeHTTP(x *exchange, w *scratch) {
+	n := s.node
+	if x.refusal != nil {
+		n.metrics.responded(x.refusal.status)
+		w.out = x.refusal.append(w.out, x.verdict, n.date.Value())
+		return
+	}
+	n.metrics.responded(200)
+	w.body = x.render(w.body[:0], n.cfg.Limits.Response)
+	w.out = appendOK(w.out, w.body, x.verdict, n.date.Value())
+}

@@ -1,0 +1,89 @@
+package edge
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+)
+
+// Limits bound what a stranger can make the edge hold. The tags are the single
+// place of defaults and descriptions: flags, help texts and New read them. A zero
+// field means the default.
+type Limits struct {
+	Body      int `default:"1048576" help:"Bytes of an HTTP request's body."`
+	Message   int `default:"1048576" help:"Bytes of a WebSocket message, its fragments together."`
+	Batch     int `default:"1000" help:"Calls in one batch."`
+	Response  int `default:"25000000" help:"Bytes of the answers to one batch."`
+	Pipeline  int `default:"16" help:"HTTP requests of one connection that wait for their answer; beyond it the connection is not read."`
+	InFlight  int `default:"1024" help:"Lookups of one connection that wait for their answer."`
+	Unread    int `default:"262144" help:"Bytes that wait for a client beyond which it is not read."`
+	Unwritten int `default:"33554432" help:"Bytes that wait for a client beyond which it is closed."`
+
+	UnwrittenTotal    int `default:"536870912" help:"Bytes that wait for all clients together."`
+	Conns             int `default:"0" help:"Open connections; 0 means nine tenths of the files that the process may open."`
+	ConnsPerAddr      int `default:"20000" help:"Open connections of one address (one IPv6 /64)."`
+	Handshakes        int `default:"512" help:"TLS handshakes at a time."`
+	HandshakesPerAddr int `default:"64" help:"TLS handshakes of one address, running or waiting."`
+	HandshakeQueue    int `default:"4096" help:"Connections that wait for their TLS handshake."`
+}
+
+// Timeouts bound how long a client may keep something open. They are tagged like
+// Limits.
+type Timeouts struct {
+	Handshake time.Duration `default:"5s" help:"A TLS handshake, waiting for it included."`
+	Header    time.Duration `default:"5s" help:"From a request's first byte to the end of its header."`
+	Body      time.Duration `default:"10s" help:"From there to the end of its body."`
+	Idle      time.Duration `default:"60s" help:"An HTTP connection without a request."`
+	Ping      time.Duration `default:"30s" help:"A silent WebSocket until it is pinged, and from there until it is closed."`
+	Write     time.Duration `default:"30s" help:"A client that reads none of what waits for it."`
+	Lookup    time.Duration `default:"10s" help:"A call until it is answered with an error."`
+	Drain     time.Duration `default:"10s" help:"Connections that are still open when the edge stops."`
+}
+
+// replySlack is what must fit beside the largest response in a connection's
+// unwritten bytes: its header, and what was queued before.
+const replySlack = 1 << 20
+
+func (l Limits) withDefaults() (Limits, error) {
+	if err := setDefaults(reflect.ValueOf(&l).Elem()); err != nil {
+		return l, fmt.Errorf("edge: limits: %w", err)
+	}
+	if l.Unwritten < l.Response+l.Unread+replySlack {
+		return l, fmt.Errorf("edge: limits: unwritten (%d) must hold the largest response (%d), unread (%d) and %d more",
+			l.Unwritten, l.Response, l.Unread, replySlack)
+	}
+	return l, nil
+}
+
+func (t Timeouts) withDefaults() (Timeouts, error) {
+	if err := setDefaults(reflect.ValueOf(&t).Elem()); err != nil {
+		return t, fmt.Errorf("edge: timeouts: %w", err)
+	}
+	return t, nil
+}
+
+// setDefaults gives each zero field the value of its default tag.
+func setDefaults(v reflect.Value) error {
+	for i := range v.NumField() {
+		field, f := v.Type().Field(i), v.Field(i)
+		switch {
+		case f.Int() < 0:
+			return fmt.Errorf("%s is negative", field.Name)
+		case f.Int() > 0:
+		case field.Type == reflect.TypeFor[time.Duration]():
+			d, err := time.ParseDuration(field.Tag.Get("default"))
+			if err != nil {
+				return err
+			}
+			f.SetInt(int64(d))
+		default:
+			n, err := strconv.Atoi(field.Tag.Get("default"))
+			if err != nil {
+				return err
+			}
+			f.SetInt(int64(n))
+		}
+	}
+	return nil
+}

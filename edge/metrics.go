@@ -1,0 +1,96 @@
+package edge
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ommer/ommer/schema"
+	"github.com/ommer/ommer/schema/jsonrpc"
+)
+
+// metrics counts what the sessions do. Every label set is closed and every
+// series is made at the start, so that counting is one atomic addition.
+type metrics struct {
+	calls      [len(schema.Methods) + 1]prometheus.Counter // by method, 0 is any other
+	outcomes   map[int]prometheus.Counter                  // errors made at the edge, by JSON-RPC code
+	responses  map[int]prometheus.Counter                  // by HTTP status
+	messages   prometheus.Counter
+	webSockets prometheus.Counter
+	ends       map[error]prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{outcomes: map[int]prometheus.Counter{}, responses: map[int]prometheus.Counter{}, ends: map[error]prometheus.Counter{}}
+	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ommer_edge_calls_total", Help: "JSON-RPC calls received, by method; invalid requests are other.",
+	}, []string{"method"})
+	m.calls[0] = calls.WithLabelValues("other")
+	for _, method := range schema.Methods {
+		m.calls[method] = calls.WithLabelValues(method.String())
+	}
+	outcomes := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ommer_edge_refused_calls_total", Help: "Calls answered with an error without asking a worker, by JSON-RPC code.",
+	}, []string{"code"})
+	for _, code := range []int{jsonrpc.CodeParse, jsonrpc.CodeInvalidRequest, jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, schema.CodeLimit} {
+		m.outcomes[code] = outcomes.WithLabelValues(strconv.Itoa(code))
+	}
+	responses := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ommer_edge_http_responses_total", Help: "HTTP responses, by status.",
+	}, []string{"status"})
+	for _, status := range statuses() {
+		m.responses[status] = responses.WithLabelValues(strconv.Itoa(status))
+	}
+	ends := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ommer_edge_sessions_ended_total", Help: "Connections that the edge ended, by reason.",
+	}, []string{"reason"})
+	for _, why := range []error{errIdle, errSlow, errStalled, errSilent, errLeaving, errRevoked, errProtocol, errClosing, errEnded, errAsked} {
+		m.ends[why] = ends.WithLabelValues(why.Error())
+	}
+	m.messages = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "ommer_edge_ws_messages_total", Help: "WebSocket messages received.",
+	})
+	m.webSockets = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "ommer_edge_ws_opened_total", Help: "WebSocket handshakes accepted.",
+	})
+	if reg != nil {
+		reg.MustRegister(calls, outcomes, responses, ends, m.messages, m.webSockets)
+	}
+	return m
+}
+
+// count counts the calls of an exchange.
+func (m *metrics) count(x *exchange) {
+	for i := range x.calls {
+		switch c := &x.calls[i]; c.kind {
+		case lookedUp:
+			m.calls[c.question.Method()].Inc()
+		case refused:
+			m.refused(c.err)
+		case silent:
+			m.calls[0].Inc()
+		}
+	}
+}
+
+// refused counts a call that was answered at the edge.
+func (m *metrics) refused(err *jsonrpc.Error) {
+	m.calls[0].Inc()
+	if c := m.outcomes[err.Code]; c != nil {
+		c.Inc()
+	}
+}
+
+// responded counts an HTTP response.
+func (m *metrics) responded(status int) {
+	if c := m.responses[status]; c != nil {
+		c.Inc()
+	}
+}
+
+// ended counts a connection that the edge ended.
+func (m *metrics) ended(why error) {
+	if c := m.ends[why]; c != nil {
+		c.Inc()
+	}
+}

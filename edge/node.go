@@ -1,0 +1,171 @@
+package edge
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/ommer/ommer/bus/actor"
+	"github.com/ommer/ommer/edge/http1"
+	"github.com/ommer/ommer/edge/nio"
+	"github.com/ommer/ommer/edge/ws"
+)
+
+// Node is one edge: its listeners and the sessions of their connections.
+type Node struct {
+	node
+	https, http net.Addr
+}
+
+// node is what sessions see of a Node.
+type node struct {
+	cfg      Config
+	log      *slog.Logger
+	metrics  *metrics
+	pool     *actor.Pool
+	loop     *nio.Loop
+	httpPool *http1.Pool
+	wsPool   *ws.Pool
+	date     http1.Date
+
+	open     atomic.Int64  // sessions
+	stopping atomic.Bool   // sessions are to leave
+	idle     chan struct{} // poked when stopping and no session is left
+}
+
+// New binds the listeners. Connections are served once Run is called.
+func New(cfg Config) (*Node, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l, t := cfg.Limits, cfg.Timeouts
+	loop, err := nio.New(nio.Config{
+		Logger: cfg.Logger, Registerer: cfg.Registerer,
+		MaxConns: l.Conns, MaxConnsPerAddr: l.ConnsPerAddr,
+		Handshakes: l.Handshakes, HandshakesPerAddr: l.HandshakesPerAddr, HandshakeTimeout: t.Handshake,
+		HandshakeQueue: l.HandshakeQueue, MaxUnwritten: l.Unwritten, MaxUnwrittenTotal: l.UnwrittenTotal,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{node: node{
+		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
+		pool: actor.NewPool(0), loop: loop, httpPool: http1.NewPool(http1.Limits{Body: l.Body}),
+		wsPool: ws.NewPool(ws.Limits{Message: l.Message}),
+		idle:   make(chan struct{}, 1),
+	}}
+	n.date.Set(time.Now())
+	if n.https, err = n.listen(cfg.HTTPS, cfg.TLS); err == nil {
+		n.http, err = n.listen(cfg.HTTP, nil)
+	}
+	if err != nil {
+		n.pool.Close()
+		_ = loop.Close(context.Background())
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *Node) listen(addr string, config *tls.Config) (net.Addr, error) {
+	if addr == "" {
+		return nil, nil //nolint:nilnil // no listener is a valid choice
+	}
+	return n.loop.Listen(addr, config, n.accept)
+}
+
+// HTTPS is where HTTPS and WSS are served, nil when they are not.
+func (n *Node) HTTPS() net.Addr { return n.https }
+
+// HTTP is where they are served without TLS, nil when they are not.
+func (n *Node) HTTP() net.Addr { return n.http }
+
+// Run serves until ctx ends. Then it accepts no more, lets every connection
+// finish what it has asked for, closes each (WebSockets with 1001, spread over
+// the first half of the drain time) and returns; what is left after the drain
+// time is cut off.
+func (n *Node) Run(ctx context.Context) error {
+	ended := make(chan error, 1)
+	go func() { ended <- n.loop.Run(context.WithoutCancel(ctx)) }()
+
+	clock := time.NewTicker(time.Second)
+	defer clock.Stop()
+	for running := true; running; {
+		select {
+		case now := <-clock.C:
+			n.date.Set(now)
+		case err := <-ended:
+			n.pool.Close()
+			return fmt.Errorf("edge: event loop ended: %w", err)
+		case <-ctx.Done():
+			running = false
+		}
+	}
+	n.drain(context.WithoutCancel(ctx))
+	err := <-ended
+	n.pool.Close()
+	return err
+}
+
+// drain asks every session to leave, waits for them and closes the loop.
+func (n *Node) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Timeouts.Drain)
+	defer cancel()
+	n.stopping.Store(true)
+	n.loop.StopAccepting()
+
+	var leaving []*session
+	n.loop.Each(func(c *nio.Conn) { leaving = append(leaving, c.Handler().(*session)) })
+	const steps = 50
+	tick := time.NewTicker(max(n.cfg.Timeouts.Drain/2/steps, time.Millisecond))
+	defer tick.Stop()
+	atOnce := max(len(leaving)/steps, 256) // so few leave without being noticed
+	for len(leaving) > 0 && ctx.Err() == nil {
+		some := leaving[:min(atOnce, len(leaving))]
+		for _, s := range some {
+			s.signal(sigLeave)
+		}
+		if leaving = leaving[len(some):]; len(leaving) > 0 {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	}
+	for n.open.Load() > 0 && ctx.Err() == nil {
+		select {
+		case <-n.idle:
+		case <-ctx.Done():
+			n.log.Warn("connections cut off at the end of the drain time", "open", n.open.Load())
+		}
+	}
+	_ = n.loop.Close(ctx) // its error says that connections were cut, as above
+}
+
+// accept makes the session of a new connection.
+func (n *node) accept(c *nio.Conn) nio.Handler {
+	n.open.Add(1)
+	s := &session{node: n, conn: c, leaving: n.stopping.Load()}
+	s.setTimer(false)
+	return s
+}
+
+// forget is called by each session once, at its end.
+func (n *node) forget() {
+	if n.open.Add(-1) == 0 && n.stopping.Load() {
+		select {
+		case n.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Revoked closes the WebSockets of keys that are no longer good. It is to be
+// called when a key was revoked, after its Entry says so.
+func (n *Node) Revoked() {
+	n.loop.Each(func(c *nio.Conn) { c.Handler().(*session).signal(sigRevoked) })
+}

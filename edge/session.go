@@ -1,0 +1,494 @@
+package edge
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ommer/ommer/bus/actor"
+	"github.com/ommer/ommer/bus/keys"
+	"github.com/ommer/ommer/edge/http1"
+	"github.com/ommer/ommer/edge/nio"
+	"github.com/ommer/ommer/edge/ws"
+	"github.com/ommer/ommer/schema/jsonrpc"
+)
+
+// The signals of a session.
+const (
+	sigReadable uint32 = 1 << iota // bytes or the end may be there
+	sigAnswered                    // an exchange is complete
+	sigDrained                     // everything written has left
+	sigExpired                     // the time-out has passed
+	sigRevoked                     // its key may have been revoked
+	sigLeave                       // the node is stopping
+	sigClosed                      // the connection is gone
+)
+
+// phase is what a session speaks.
+type phase uint8
+
+const (
+	speaksHTTP phase = iota
+	speaksWS
+	saysGoodbye // what is queued goes out, nothing is read
+	gone
+)
+
+// session is the actor of one connection. While idle it is this struct and
+// nothing else: buffers are borrowed for a turn, and what must outlive a turn
+// (part of a request) is in partial.
+type session struct {
+	cell  actor.Cell
+	inbox atomic.Pointer[exchange] // answered, newest first; the only field touched from outside
+
+	node *node
+	conn *nio.Conn
+	key  *keys.Entry // of the WebSocket
+
+	first, last *exchange // HTTP: waiting for their turn to be written
+	partial     *partial  // nil when no message is half read
+
+	inFlight  int32 // lookups that are not answered
+	queued    int32 // exchanges that are not written
+	unwritten int32 // what nio held when the write timer was set
+
+	phase    phase
+	timer    timer
+	readable bool // the socket may have more
+	heard    bool // something came since the timer was set (WebSocket)
+	deaf     bool // the rest of the input is not looked at
+	leaving  bool // the node is stopping
+}
+
+// timer is what the connection's time-out stands for.
+type timer uint8
+
+const (
+	timerNone timer = iota
+	timerIdle
+	timerHeader
+	timerBody
+	timerPing
+	timerPong
+	timerWrite
+)
+
+// partial is what a session keeps of a message that has only partly arrived, and
+// of input that it must not read on in yet.
+type partial struct {
+	in   []byte
+	http httpState
+	ws   ws.Reader
+}
+
+// scratch is what a turn borrows.
+type scratch struct {
+	in      [64 << 10]byte
+	out     []byte         // to be written at the end of the turn
+	body    []byte         // an answer without its framing
+	calls   []jsonrpc.Call // of the message being read
+	request http1.Request
+}
+
+const (
+	// maxReads is how many buffers of input a session takes in one turn before
+	// others get theirs.
+	maxReads = 8
+	// keptOut bounds the output buffers that are kept for the next turn.
+	keptOut = 256 << 10
+)
+
+var (
+	scratches = sync.Pool{New: func() any { return new(scratch) }}
+	partials  = sync.Pool{New: func() any { return new(partial) }}
+)
+
+// signal wakes the session. Safe from any goroutine.
+func (s *session) signal(bits uint32) {
+	if s.cell.Post(bits) {
+		s.node.pool.Submit(s)
+	}
+}
+
+// answered takes a complete exchange. Safe from any goroutine.
+func (s *session) answered(x *exchange) {
+	for {
+		head := s.inbox.Load()
+		x.link = head
+		if s.inbox.CompareAndSwap(head, x) {
+			break
+		}
+	}
+	s.signal(sigAnswered)
+}
+
+// Readable implements nio.Handler. The poller's goroutine runs the session.
+func (s *session) Readable() {
+	if s.cell.Post(sigReadable) {
+		s.Run()
+	}
+}
+
+// Drained implements nio.Handler.
+func (s *session) Drained() { s.signal(sigDrained) }
+
+// Expired implements nio.Handler.
+func (s *session) Expired() { s.signal(sigExpired) }
+
+// Closed implements nio.Handler.
+func (s *session) Closed(error) { s.signal(sigClosed) }
+
+// Run implements actor.Runner: turns, until nothing is left to do.
+func (s *session) Run() {
+	w := scratches.Get().(*scratch)
+	defer scratches.Put(w)
+	for {
+		again := s.turn(s.cell.Take(), w)
+		if cap(w.out) > keptOut {
+			w.out = nil
+		}
+		if cap(w.body) > keptOut {
+			w.body = nil
+		}
+		if cap(w.calls) > keptCalls {
+			w.calls = nil
+		}
+		switch {
+		case again: // more input than one turn's share; the cell stays ours
+			s.node.pool.Submit(s)
+			return
+		case s.cell.Rest():
+			return
+		}
+	}
+}
+
+// turn does what the signals ask for. It reports whether input is left that
+// could be read at once.
+func (s *session) turn(bits uint32, w *scratch) (again bool) {
+	answered := s.takeAnswered()
+	if bits&sigClosed != 0 && s.phase != gone {
+		s.bury()
+	}
+	if s.phase == gone {
+		for x := answered; x != nil; {
+			next := x.link
+			x.release()
+			x = next
+		}
+		return false
+	}
+	w.out = w.out[:0]
+	for x := answered; x != nil; {
+		next := x.link
+		x.link = nil
+		s.complete(x, w)
+		x = next
+	}
+	if bits&sigReadable != 0 {
+		s.readable = true
+	}
+	if bits&sigLeave != 0 {
+		s.leaving = true
+	}
+	if bits&sigRevoked != 0 && s.phase == speaksWS && s.key.Revoked() {
+		s.closeWS(w, codeRevoked, "key revoked", errRevoked)
+	}
+	if bits&sigExpired != 0 {
+		s.expired(w)
+	}
+	again = s.read(w)
+	s.leave(w)
+	s.write(w)
+	s.setTimer(bits&sigDrained != 0)
+	return again
+}
+
+// takeAnswered empties the inbox, oldest first.
+func (s *session) takeAnswered() *exchange {
+	if s.inbox.Load() == nil {
+		return nil
+	}
+	var oldest *exchange
+	for x := s.inbox.Swap(nil); x != nil; {
+		next := x.link
+		x.link, oldest = oldest, x
+		x = next
+	}
+	return oldest
+}
+
+// complete takes an exchange whose answers are all there.
+func (s *session) complete(x *exchange, w *scratch) {
+	s.inFlight -= x.asked
+	x.done = true
+	if x.http {
+		s.writeDone(w)
+		return
+	}
+	s.queued--
+	if s.phase == speaksWS {
+		s.writeWS(x, w)
+	}
+	x.release()
+}
+
+// paused says whether input must wait for answers to leave.
+func (s *session) paused() bool {
+	l := &s.node.cfg.Limits
+	if s.deaf || s.phase > speaksWS || s.conn.Unwritten() > l.Unread {
+		return true
+	}
+	if s.phase == speaksHTTP {
+		return int(s.queued) >= l.Pipeline || int(s.inFlight) >= l.InFlight
+	}
+	return false
+}
+
+// read takes what has arrived until there is no more, the session must pause, or
+// it had its share.
+func (s *session) read(w *scratch) (again bool) {
+	var in []byte // a prefix of w.in
+	if p := s.partial; p != nil && len(p.in) > 0 {
+		in = w.in[:copy(w.in[:], p.in)]
+		p.in = p.in[:0]
+	}
+	for reads := 0; ; {
+		if len(in) > 0 || s.partial != nil {
+			in = in[s.consume(in, w):]
+		}
+		if !s.readable || s.paused() {
+			break
+		}
+		if reads++; reads > maxReads {
+			again = true
+			break
+		}
+		copy(w.in[:], in)
+		n, err := s.conn.Read(w.in[len(in):])
+		in = w.in[:len(in)+n]
+		if err != nil {
+			s.readable = false
+			if !errors.Is(err, nio.ErrAgain) {
+				s.ended(err, w)
+				break
+			}
+		}
+	}
+	if s.phase > speaksWS {
+		s.drop()
+		return false
+	}
+	s.keep(in)
+	return again
+}
+
+// consume hands input to the protocol and returns how much of it was taken. What
+// is left needs more bytes, or the session is paused.
+func (s *session) consume(in []byte, w *scratch) (n int) {
+	for more := false; !more && !s.paused(); {
+		var took int
+		if s.phase == speaksHTTP {
+			took, more = s.consumeHTTP(in[n:], w)
+		} else {
+			took, more = s.consumeWS(in[n:], w)
+		}
+		n += took
+		if len(w.out) > s.node.cfg.Limits.Unread {
+			s.write(w)
+		}
+	}
+	return n
+}
+
+// keep stores what must outlive the turn, or nothing.
+func (s *session) keep(in []byte) {
+	p := s.partial
+	if len(in) > 0 {
+		if p == nil {
+			p = s.borrow()
+		}
+		p.in = append(p.in[:0], in...)
+	}
+	if p != nil && len(p.in) == 0 && p.idle() {
+		s.drop()
+	}
+}
+
+// idle says whether nothing would be lost without p.
+func (p *partial) idle() bool { return p.http.idle() && p.ws.Idle() }
+
+// borrow makes sure that there is a partial.
+func (s *session) borrow() *partial {
+	if s.partial == nil {
+		s.partial = partials.Get().(*partial)
+		s.partial.http = httpState{parser: s.node.httpPool.Parser()}
+		s.partial.ws = ws.NewReader(s.node.wsPool)
+	}
+	return s.partial
+}
+
+// drop gives the partial back.
+func (s *session) drop() {
+	if p := s.partial; p != nil {
+		s.partial = nil
+		p.http.parser.Release()
+		p.in = p.in[:0]
+		if cap(p.in) > keptOut {
+			p.in = nil
+		}
+		partials.Put(p)
+	}
+}
+
+// ended is told that nothing more can be read. A client that has only shut down
+// its sending side still gets the answers to what it has asked over HTTP.
+func (s *session) ended(err error, w *scratch) {
+	switch {
+	case !errors.Is(err, io.EOF):
+		s.phase = saysGoodbye
+		s.conn.Close(err)
+	case s.phase == speaksHTTP && s.last != nil:
+		s.deaf, s.last.close = true, true
+	default:
+		s.goodbye(w, errEnded)
+	}
+}
+
+// write sends what the turn has produced.
+func (s *session) write(w *scratch) {
+	if s.phase > speaksWS { // nothing follows the goodbye
+		w.out = w.out[:0]
+	}
+	if len(w.out) == 0 {
+		return
+	}
+	err := s.conn.Write(w.out)
+	w.out = w.out[:0]
+	switch {
+	case err == nil:
+	case errors.Is(err, nio.ErrOverflow):
+		s.stalled()
+	default:
+		s.phase = saysGoodbye
+		s.conn.Close(err)
+	}
+}
+
+// stalled ends a connection whose client leaves too much unread.
+func (s *session) stalled() {
+	wasWS := s.phase == speaksWS
+	s.phase = saysGoodbye
+	s.node.metrics.ended(errStalled)
+	if wasWS && s.conn.Write(ws.AppendClose(nil, ws.CodeTryAgainLater, "client does not read")) == nil {
+		s.conn.CloseAfterFlush()
+		return
+	}
+	s.conn.Close(errStalled)
+}
+
+// goodbye lets what is queued go out and then closes.
+func (s *session) goodbye(w *scratch, why error) {
+	if s.phase > speaksWS {
+		return
+	}
+	s.write(w)
+	if s.phase > speaksWS {
+		return
+	}
+	s.phase = saysGoodbye
+	s.node.metrics.ended(why)
+	s.conn.CloseAfterFlush()
+}
+
+// leave ends the session when the node is stopping and nothing is owed.
+func (s *session) leave(w *scratch) {
+	if !s.leaving || s.queued > 0 {
+		return
+	}
+	switch s.phase {
+	case speaksHTTP:
+		if s.partial == nil || s.partial.http.idle() {
+			s.goodbye(w, errLeaving)
+		}
+	case speaksWS:
+		s.closeWS(w, ws.CodeGoingAway, "server is restarting", errLeaving)
+	}
+}
+
+// bury gives everything back. Exchanges that are still asked for come back
+// through the inbox.
+func (s *session) bury() {
+	s.phase = gone
+	s.drop()
+	for x := s.first; x != nil; {
+		next := x.next
+		if x.done {
+			x.release()
+		}
+		x = next
+	}
+	s.first, s.last = nil, nil
+	s.node.forget()
+}
+
+// setTimer sets the time-out to what the session is waiting for now.
+func (s *session) setTimer(drained bool) {
+	if s.phase > speaksWS {
+		return
+	}
+	t := &s.node.cfg.Timeouts
+	if left := s.conn.Unwritten(); left > 0 {
+		if s.timer != timerWrite || drained {
+			s.timer, s.unwritten = timerWrite, int32(left)
+			s.conn.SetTimeout(t.Write)
+		}
+		return
+	}
+	want, after, restart := timerNone, time.Duration(0), false
+	switch {
+	case s.phase == speaksWS:
+		if s.timer == timerPong && !s.heard {
+			return
+		}
+		want, after, restart = timerPing, t.Ping, s.heard
+		s.heard = false
+	case s.partial != nil && s.partial.http.inBody:
+		want, after = timerBody, t.Body
+	case s.partial != nil && !s.partial.http.idle() && !s.paused():
+		want, after = timerHeader, t.Header
+	case s.queued > 0:
+		want = timerNone
+	default:
+		want, after, restart = timerIdle, t.Idle, true
+	}
+	if s.timer != want || restart {
+		s.timer = want
+		s.conn.SetTimeout(after)
+	}
+}
+
+// expired is told that the time-out has passed.
+func (s *session) expired(w *scratch) {
+	t := &s.node.cfg.Timeouts
+	was := s.timer
+	s.timer = timerNone
+	switch was {
+	case timerIdle:
+		s.goodbye(w, errIdle)
+	case timerHeader, timerBody:
+		s.refuse(w, refuseTimeout)
+	case timerPing:
+		s.ping(w)
+		s.timer = timerPong
+		s.conn.SetTimeout(t.Ping)
+	case timerPong:
+		s.closeWS(w, ws.CodeGoingAway, "no answer to ping", errSilent)
+	case timerWrite:
+		if left := s.conn.Unwritten(); left > 0 && left >= int(s.unwritten) {
+			s.stalled()
+		}
+	}
+}
