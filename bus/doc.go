@@ -31,8 +31,10 @@
 // # Concurrency
 //
 // Every exported method may be called from any goroutine. Client.Resolve and the
-// Server's receiving side never wait for a peer; they can be held up by a stalled
-// socket for writeTimeout at most, after which the connection is given up. Answers
+// Server's receiving side never wait for a peer. They write through a buffer, and a
+// socket that stalls can hold them up for one second (writeTimeout), after which the
+// connection is given up; so can, for two (dialTimeout), a reconnect that begins in
+// the same microseconds. While a link is known to be down it holds nobody up. Answers
 // are delivered on the goroutine of a NATS subscription or of the clock: receivers
 // hand them on and return.
 //

@@ -180,17 +180,17 @@ func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 func (s *Server) Leave(ctx context.Context) error {
 	s.leaving.Store(true)
 	defer s.unregister()
-	lost := make(chan struct{})
-	once := sync.OnceFunc(func() { close(lost) })
+	alive, lost := context.WithCancel(ctx) // until the connection is lost
+	defer lost()
 	defer s.cfg.Link.Watch(func(up bool) {
 		if !up {
-			once()
+			lost()
 		}
 	})()
 	if !s.cfg.Link.Up() {
-		once()
+		lost()
 	}
-	if err := s.unsubscribe(ctx, lost); err != nil {
+	if err := s.unsubscribe(ctx, alive); err != nil {
 		return err
 	}
 	for s.inFlight.Load() > 0 {
@@ -200,14 +200,22 @@ func (s *Server) Leave(ctx context.Context) error {
 			return s.unfinished(ctx)
 		}
 	}
-	return s.flush(ctx, lost)
+	if alive.Err() != nil {
+		return nil // nobody to flush to: the askers ask again
+	}
+	ctx, cancel := context.WithTimeout(alive, flushTimeout)
+	defer cancel()
+	if err := s.nc.FlushWithContext(ctx); err != nil && alive.Err() == nil {
+		return fmt.Errorf("bus server: leaving: %w", err)
+	}
+	return nil
 }
 
 // unsubscribe leaves the queue and waits until everything that was on its way has
-// been taken. With the connection lost nothing is.
-func (s *Server) unsubscribe(ctx context.Context, lost <-chan struct{}) error {
+// been taken. With the connection lost nothing is on its way.
+func (s *Server) unsubscribe(ctx, alive context.Context) error {
 	for _, sub := range s.subs {
-		// An error of either call means that the connection was closed, and the
+		// An error here and below means that the connection was closed, and the
 		// subscription with it.
 		_ = sub.Drain()
 	}
@@ -215,36 +223,13 @@ func (s *Server) unsubscribe(ctx context.Context, lost <-chan struct{}) error {
 		select {
 		case <-sub.gone:
 			continue
-		case <-lost:
-			_ = sub.Unsubscribe()
-		case <-ctx.Done():
+		case <-alive.Done():
+		}
+		if ctx.Err() != nil {
 			return s.unfinished(ctx)
 		}
+		_ = sub.Unsubscribe()
 		<-sub.gone
-	}
-	return nil
-}
-
-// flush waits until the NATS server has the answers. With the connection lost the
-// askers ask again.
-func (s *Server) flush(ctx context.Context, lost <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
-	defer cancel()
-	go func() { // ends with ctx
-		select {
-		case <-lost:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	err := s.nc.FlushWithContext(ctx)
-	select {
-	case <-lost:
-		return nil
-	default:
-	}
-	if err != nil {
-		return fmt.Errorf("bus server: leaving: %w", err)
 	}
 	return nil
 }

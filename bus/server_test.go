@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -159,19 +160,23 @@ type resolverFunc func(schema.Question, time.Time, schema.Receiver)
 func (f resolverFunc) Resolve(q schema.Question, d time.Time, to schema.Receiver) { f(q, d, to) }
 
 // TestLeaveUnderLoad: one of two workers comes and goes while questions are asked
-// as fast as they are answered, with its answers given from elsewhere and later.
+// as fast as they are answered. It takes them slower than they come and answers
+// later from elsewhere, so that it leaves with questions in every place.
 func TestLeaveUnderLoad(t *testing.T) {
 	srv := startNATS(t, embedded.Config{})
 	newFixedServer(t, srv.URL(), nil)
 	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", srv.URL())}})
-	l := startLoad(t, c, 64, patience)
+	l := startLoad(t, c, 256, patience)
 	slow := resolverFunc(func(q schema.Question, _ time.Time, to schema.Receiver) {
+		for began := time.Now(); time.Since(began) < 100*time.Microsecond; {
+			runtime.Gosched()
+		}
 		time.AfterFunc(2*time.Millisecond, func() { to.Answered(schema.Answer{Result: []byte(known[q])}) })
 	})
-	for range 5 {
+	for range 10 {
 		link := dial(t, "leaver", srv.URL())
 		s := newServer(t, bus.ServerConfig{Link: link, Resolver: slow})
-		eventually(t, "it is asked", func() bool { return s.InFlight() > 0 })
+		eventually(t, "it is asked", func() bool { return s.InFlight() > 20 })
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if err := s.Leave(ctx); err != nil {
 			t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // ping is a message as the hot path sends them: a pointer.
@@ -192,4 +193,34 @@ func BenchmarkPingPong(b *testing.B) {
 		}
 		<-c.done
 	}
+}
+
+func BenchmarkAsk(b *testing.B) {
+	s, err := NewSystem(Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Stop(b.Context())
+	r, err := Spawn(s, Options{Name: "echo"}, func(*Ref[query]) (Actor[query], error) {
+		return receive[query](func(q query) { q.Answer(q.n) }), nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("ask", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := Ask(b.Context(), r, newQuery(1)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("askfunc", func(b *testing.B) {
+		b.ReportAllocs()
+		done := make(chan struct{}, 1)
+		for b.Loop() {
+			AskFunc(r, time.Minute, newQuery(1), func(int, error) { done <- struct{}{} })
+			<-done
+		}
+	})
 }

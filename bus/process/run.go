@@ -29,6 +29,10 @@ type Process struct {
 // ErrStopTimeout is returned when a stop had to be cut off.
 var ErrStopTimeout = errors.New("graceful stop took too long and was cut off")
 
+// oneStop is how long signals count as one: a terminal, make and a supervisor may
+// all pass on the same request to stop.
+const oneStop = time.Second
+
 // Run starts the parts in order and blocks until SIGINT, SIGTERM, the end of ctx
 // or the failure of a part; then it stops them in reverse order, each before the
 // next. A second signal ends the process at once.
@@ -58,16 +62,22 @@ func (p *Process) Run(ctx context.Context, parts ...Part) error {
 	if stopAfter <= 0 {
 		stopAfter = 20 * time.Second
 	}
+	stopped := time.Now()
 	late := time.NewTimer(stopAfter)
 	defer late.Stop()
 	for i := len(live) - 1; i >= 0; i-- {
 		live[i].stop()
-		select {
-		case <-live[i].done:
-		case s := <-signals:
-			return fmt.Errorf("second signal (%s): not waiting for %s", s, live[i].name)
-		case <-late.C:
-			return fmt.Errorf("%w: %s", ErrStopTimeout, live[i].name)
+		for waiting := true; waiting; {
+			select {
+			case <-live[i].done:
+				waiting = false
+			case s := <-signals:
+				if time.Since(stopped) > oneStop {
+					return fmt.Errorf("second signal (%s): not waiting for %s", s, live[i].name)
+				}
+			case <-late.C:
+				return fmt.Errorf("%w: %s", ErrStopTimeout, live[i].name)
+			}
 		}
 	}
 	var errs []error

@@ -15,7 +15,7 @@ import (
 
 // sampleRLP is the sample chain, 64 blocks as an export.
 //
-//go:generate go run ./internal/samplechain/gen sample.rlp.gz
+//go:generate go run ../testchain/gen sample.rlp.gz
 //go:embed sample.rlp.gz
 var sampleRLP []byte
 

@@ -1,0 +1,72 @@
+# `make help` lists what there is. Everything needs only Go and make, except `e2e`
+# and `bench`, which say what they fetch.
+
+GO       ?= go
+BIN      := bin
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS  := -s -w -X github.com/ommer/ommer/bus/process.version=$(VERSION)
+BLOCKS   ?= $(shell $(GO) list -m -f '{{.Dir}}' github.com/ethereum/go-ethereum)/core/rawdb/eradb/testdata/sepolia-00021-b8814b14.era1
+FUZZTIME ?= 20s
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+NATS     := github.com/nats-io/nats-server/v2@v2.15.2
+GETH     := github.com/ethereum/go-ethereum/cmd/geth@v1.17.8
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test race fuzz bench e2e lint golden cross clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build bin/ommer, bin/ommer-edge and bin/ommer-worker
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./deploy/cmd/ommer ./edge/cmd/ommer-edge ./workers/cmd/ommer-worker
+
+run: build ## Build, then serve real Sepolia blocks on this machine
+	@$(GO) mod download github.com/ethereum/go-ethereum
+	$(BIN)/ommer serve --blocks $(BLOCKS)
+
+test: ## Every test that needs no other program
+	$(GO) vet ./...
+	$(GO) test ./...
+
+race: ## The same tests under the race detector
+	$(GO) test -race ./...
+
+fuzz: ## Each fuzz target for FUZZTIME (20s)
+	@for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "== $$pkg $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$pkg || exit 1; \
+	  done; \
+	done
+
+e2e: build $(BIN)/nats-server ## The programs as processes: two edges, three workers, one NATS server
+	OMMER_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -timeout 20m -tags e2e ./deploy/e2e/...
+
+bench: build $(BIN)/nats-server $(BIN)/geth ## Requests per second, CPU per request and memory per connection, against geth
+	$(GO) run ./deploy/bench --bin $(CURDIR)/$(BIN)
+
+lint: ## gofmt, go vet and golangci-lint
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these'; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(GOLANGCI) run ./...
+
+golden: ## Rewrite golden files
+	$(GO) test ./... -update
+
+cross: ## Build for linux/arm64 and darwin/arm64 as well
+	@for target in linux/arm64 darwin/arm64; do \
+	  echo "== $$target"; \
+	  CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -o /dev/null ./deploy/cmd/ommer && \
+	  CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -o /dev/null ./edge/cmd/ommer-edge && \
+	  CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -o /dev/null ./workers/cmd/ommer-worker || exit 1; \
+	done
+
+clean: ## Remove what was built
+	rm -rf $(BIN)
+
+$(BIN)/nats-server:
+	GOBIN=$(CURDIR)/$(BIN) $(GO) install $(NATS)
+
+$(BIN)/geth:
+	GOBIN=$(CURDIR)/$(BIN) $(GO) install $(GETH)

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ommer/ommer/bus"
+	"github.com/ommer/ommer/bus/embedded"
+	registry "github.com/ommer/ommer/bus/keys"
+	"github.com/ommer/ommer/bus/process"
+	"github.com/ommer/ommer/deploy/devnode"
+	"github.com/ommer/ommer/edge"
+	edged "github.com/ommer/ommer/edge/daemon"
+	"github.com/ommer/ommer/schema"
+	workerd "github.com/ommer/ommer/workers/daemon"
+)
+
+// serve is the all-in-one server.
+type serve struct {
+	HTTPS   string `name:"https" placeholder:"ADDR" default:"127.0.0.1:8443" help:"Serve HTTPS and WSS here. Default ${default}; empty for none."`
+	HTTP    string `name:"http" placeholder:"ADDR" default:"127.0.0.1:8080" help:"Serve the same without TLS. Default ${default}; empty for none."`
+	TLSCert string `name:"tls-cert" placeholder:"FILE" type:"existingfile" help:"Certificate chain, PEM. Without it a self-signed one is made and kept in the data folder."`
+	TLSKey  string `name:"tls-key" placeholder:"FILE" type:"existingfile" help:"Its key, PEM."`
+	Blocks  string `placeholder:"FILE|DIR" type:"path" help:"Blocks for the development node: era1 files or exports of geth. Default: a small generated chain."`
+	DevKey  string `placeholder:"KEY" help:"API key that is accepted as it is, 8 to 64 of A-Z a-z 0-9 . _ ~ -. Default: one that is made once and kept in the data folder."`
+	Data    string `placeholder:"DIR" default:"${data}" type:"path" help:"Folder for the NATS store, the certificate and the key. Default ${default}."`
+	NATS    string `name:"nats-listen" placeholder:"ADDR" default:"127.0.0.1:4222" help:"Address of the embedded NATS server; it has no password, keep it private. Default ${default}."`
+	Network string `default:"local" help:"Name of the network on the bus."`
+
+	Limits   edge.Limits     `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold:"`
+	Timeouts edge.Timeouts   `embed:"" prefix:"timeout-" group:"Time-outs:"`
+	Worker   workerd.Options `embed:""`
+	Process  process.Options `embed:""`
+}
+
+// Run implements the command.
+func (s *serve) Run(std streams) (err error) {
+	log := s.Process.Logger(std.err)
+	if err := os.MkdirAll(s.Data, 0o700); err != nil {
+		return fmt.Errorf("--data: %w", err)
+	}
+	key, err := devKey(s.DevKey, filepath.Join(s.Data, "dev-key"))
+	if err != nil {
+		return fmt.Errorf("--data: %w", err)
+	}
+	options := edged.Options{HTTPS: s.HTTPS, HTTP: s.HTTP, TLSCert: s.TLSCert, TLSKey: s.TLSKey, Limits: s.Limits, Timeouts: s.Timeouts}
+	if err := options.Validate(); err != nil {
+		return process.Usage{Err: err}
+	}
+	tls, err := options.TLS()
+	certFile := ""
+	if tls == nil && err == nil {
+		tls, certFile, err = edge.SelfSignedTLS(s.Data)
+	}
+	if err != nil {
+		return err
+	}
+	admin, err := process.NewAdmin(s.Process.Admin, log)
+	if err != nil {
+		return err
+	}
+
+	nats, err := embedded.New(embedded.Config{Addr: s.NATS, Dir: filepath.Join(s.Data, "nats"), Logger: log.With("part", "nats")})
+	if err != nil {
+		return fmt.Errorf("--nats-listen, --data: %w", err)
+	}
+	parts := []process.Part{{Name: "nats", Run: func(ctx context.Context) error {
+		<-ctx.Done()
+		nats.Close()
+		return nil
+	}}}
+	defer func() {
+		if err != nil {
+			nats.Close()
+		}
+	}()
+	inner := bus.Flags{NATS: []string{nats.URL()}}
+	if err := (keyBus{inner}).with(func(context.Context, *registry.Registry) error { return nil }); err != nil {
+		return err // the bucket is made by opening it
+	}
+	example := schema.Question{Block: schema.Number(0x29c)} // mainnet's best known uncle
+	if len(s.Worker.Upstream) == 0 {
+		node, err := devnode.New(devnode.Config{Blocks: s.Blocks, Logger: log.With("part", "devnode")})
+		if err != nil {
+			return fmt.Errorf("--blocks: %w", err)
+		}
+		s.Worker.Upstream = []string{node.URL()}
+		if number, ok := node.Uncled(); ok {
+			example.Block = schema.Number(number)
+		}
+		parts = append(parts, process.Part{Name: "devnode", Run: node.Run})
+	}
+	worker, err := workerd.New(workerd.Config{
+		Options: s.Worker, Name: process.DefaultName("worker"), Network: s.Network,
+		Bus: inner, Log: log.With("part", "worker"), Admin: admin,
+	})
+	if err != nil {
+		return err
+	}
+	parts = append(parts, process.Part{Name: "worker", Run: worker.Run})
+	front, err := edged.New(edged.Config{
+		Options: options, TLS: tls, Name: process.DefaultName("edge"), Network: s.Network,
+		Bus: inner, DevKey: key, Log: log.With("part", "edge"), Admin: admin,
+	})
+	if err != nil {
+		return err
+	}
+	parts = append(parts, process.Part{Name: "edge", Run: front.Run})
+	parts = append(parts, process.Part{Name: "banner", Run: func(ctx context.Context) error {
+		if !front.WaitReady(ctx) {
+			return nil
+		}
+		banner{
+			https: front.Node().HTTPS(), http: front.Node().HTTP(), admin: admin.Addr(), nats: nats.URL(),
+			key: key, certFile: certFile, example: example,
+		}.print(std.out)
+		<-ctx.Done()
+		return nil
+	}})
+	p := process.Process{Log: log, Admin: admin, StopAfter: s.Process.StopAfter}
+	return p.Run(context.Background(), parts...)
+}

@@ -1,0 +1,120 @@
+// Package daemon assembles a worker process: a link to the bus, the upstream
+// nodes, the pool that answers from them, and the server that puts the pool on
+// the bus. The binary ommer-worker is a thin main around it, and the all-in-one
+// server runs one beside an edge.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/ommer/ommer/bus"
+	"github.com/ommer/ommer/bus/process"
+	"github.com/ommer/ommer/workers"
+	"github.com/ommer/ommer/workers/upstream"
+)
+
+// Options are the flags of a worker.
+type Options struct {
+	Upstream    []string `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first."`
+	CacheBytes  int64    `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks. Default ${default}."`
+	MaxInFlight int      `placeholder:"N" default:"4096" help:"Lookups at a time; more are refused at once, so that another worker can take them. Default ${default}."`
+}
+
+// Config is what a Daemon is made from.
+type Config struct {
+	Options
+	Name    string // of the worker: one token of letters, digits, - and _
+	Network string
+	Bus     bus.Flags
+	Log     *slog.Logger
+	Admin   *process.Admin
+}
+
+// Daemon is a worker and its ways to the bus and to the nodes.
+type Daemon struct {
+	link   *bus.Link
+	nodes  *upstream.Set
+	pool   *workers.Pool
+	server *bus.Server
+}
+
+// hold is how much is kept of answers while the connection to the bus is being
+// made anew, in bytes.
+const hold = 4 << 20
+
+// New begins to connect. It waits neither for the bus nor for the nodes: until
+// they are there, readiness says what is missing.
+func New(cfg Config) (_ *Daemon, err error) {
+	d := &Daemon{}
+	defer func() {
+		if err != nil {
+			_ = d.close(context.Background()) // nobody has asked yet
+		}
+	}()
+	d.nodes, err = upstream.New(upstream.Config{URLs: cfg.Upstream, Logger: cfg.Log, Registerer: cfg.Admin.Registry})
+	if err != nil {
+		return nil, err
+	}
+	d.pool, err = workers.New(workers.Config{
+		Source: d.nodes, CacheBytes: cfg.CacheBytes, Logger: cfg.Log, Registerer: cfg.Admin.Registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	link := cfg.Bus.Link(cfg.Name, cfg.Log)
+	link.Hold = hold
+	if d.link, err = bus.Dial(link); err != nil {
+		return nil, err
+	}
+	d.server, err = bus.NewServer(bus.ServerConfig{
+		Link: d.link, Network: cfg.Network, Resolver: d.pool, WorkerID: cfg.Name,
+		MaxInFlight: cfg.MaxInFlight, Logger: cfg.Log, Registerer: cfg.Admin.Registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	cfg.Admin.Check("worker_bus", func() error {
+		if missing := d.server.Missing(); missing != "" {
+			return errors.New(missing)
+		}
+		return nil
+	})
+	cfg.Admin.Check("upstream", d.nodes.Ready)
+	return d, nil
+}
+
+// leaveTimeout bounds how long questions in flight may take when the worker stops.
+const leaveTimeout = 12 * time.Second
+
+// Run serves until ctx ends, then leaves the bus: no question that was delivered
+// to this worker stays without its answer.
+func (d *Daemon) Run(ctx context.Context) error {
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	followed := make(chan error, 1)
+	go func() { followed <- d.nodes.Run(following) }()
+	<-ctx.Done()
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	defer cancel()
+	err := d.server.Leave(leaving)
+	stop()
+	err = errors.Join(err, <-followed)
+	return errors.Join(err, d.close(leaving))
+}
+
+// close gives up what New has made, in reverse.
+func (d *Daemon) close(ctx context.Context) error {
+	var err error
+	if d.link != nil {
+		d.link.Close()
+	}
+	if d.pool != nil {
+		err = d.pool.Stop(ctx)
+	}
+	if d.nodes != nil {
+		d.nodes.Close()
+	}
+	return err
+}
