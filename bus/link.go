@@ -82,7 +82,11 @@ func Dial(cfg LinkConfig) (*Link, error) {
 	if l.nc.IsConnected() {
 		<-first // so that Up is true when Dial returns
 	} else {
-		l.failed(l.nc.LastError())
+		err := l.nc.LastError()
+		if err == nil {
+			err = nats.ErrNoServers
+		}
+		l.failed(err)
 	}
 	return l, nil
 }

@@ -64,6 +64,8 @@ func (h *held) letGo() {
 
 func (h *held) kept() int { h.mu.Lock(); defer h.mu.Unlock(); return len(h.waiting) }
 
+type edgeConfig = edge.Config
+
 type fixture struct {
 	*edge.Node
 	resolver *held

@@ -17,6 +17,7 @@ var (
 	errRevoked  = errors.New("key revoked")
 	errProtocol = errors.New("protocol error")
 	errClosing  = errors.New("client closed the WebSocket")
+	errPanicked = errors.New("internal failure")
 	errEnded    = errors.New("client hung up")
 	errAsked    = errors.New("answered for the last time")
 )

@@ -3,6 +3,7 @@ package edge
 import (
 	"errors"
 	"io"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -142,8 +143,8 @@ func (s *session) Closed(error) { s.signal(sigClosed) }
 
 // Run implements actor.Runner: turns, until nothing is left to do.
 func (s *session) Run() {
+	defer s.contain()
 	w := scratches.Get().(*scratch)
-	defer scratches.Put(w)
 	for {
 		again := s.turn(s.cell.Take(), w)
 		if cap(w.out) > keptOut {
@@ -155,14 +156,34 @@ func (s *session) Run() {
 		if cap(w.calls) > keptCalls {
 			w.calls = nil
 		}
-		switch {
-		case again: // more input than one turn's share; the cell stays ours
+		if again { // more input than one turn's share; the cell stays ours
+			scratches.Put(w)
 			s.node.pool.Submit(s)
 			return
-		case s.cell.Rest():
+		}
+		if s.cell.Rest() {
+			scratches.Put(w)
 			return
 		}
 	}
+}
+
+// contain ends a session that has panicked, and it alone. What it held is left to
+// the garbage collector; its exchanges still come back to it.
+func (s *session) contain() {
+	v := recover()
+	if v == nil {
+		return
+	}
+	s.node.log.Error("session panicked", "panic", v, "stack", string(debug.Stack()))
+	s.node.metrics.ended(errPanicked)
+	s.partial, s.first, s.last = nil, nil, nil
+	if s.phase != gone {
+		s.phase = gone
+		s.node.forget()
+	}
+	s.conn.Close(errPanicked)
+	s.Run() // the cell is still ours; a session that is gone does nothing that could panic
 }
 
 // turn does what the signals ask for. It reports whether input is left that

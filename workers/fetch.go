@@ -59,7 +59,7 @@ func (p *Pool) fetch(s *slot, selector schema.Selector, deadline time.Time) bool
 	p.fetches.Go(func() {
 		defer cancel()
 		r := &fetched{selector: selector, slot: s, counted: true}
-		r.entry, r.err = p.ask(ctx, selector)
+		r.entry, r.err = p.askSource(ctx, selector)
 		r.cutOff = errors.Is(ctx.Err(), context.DeadlineExceeded)
 		if err := s.shard.TellReserved(r); err != nil {
 			r.settle() // the shard has stopped, and answered everyone
@@ -70,9 +70,9 @@ func (p *Pool) fetch(s *slot, selector schema.Selector, deadline time.Time) bool
 
 var errPanic = errors.New("workers: panic while fetching")
 
-// ask asks the source. A panic there is contained: it must not end the process for
+// askSource asks the source. A panic there is contained: it must not end the process for
 // the sake of one block.
-func (p *Pool) ask(ctx context.Context, selector schema.Selector) (e entry, err error) {
+func (p *Pool) askSource(ctx context.Context, selector schema.Selector) (e entry, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			p.cfg.Logger.Error("panic while fetching a block", "block", selector.String(), "panic", v, "stack", string(debug.Stack()))

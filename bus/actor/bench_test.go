@@ -24,9 +24,9 @@ func (c *counter) Receive(*ping) {
 	}
 }
 
+// nop is a cell with nothing to do.
 type nop struct {
 	cell Cell
-	done chan struct{}
 }
 
 func (n *nop) Run() {
@@ -110,16 +110,9 @@ func BenchmarkTell(b *testing.B) {
 	for _, producers := range []int{1, 8} {
 		name := map[int]string{1: "one-producer", 8: "producers-8"}[producers]
 		b.Run("actor/"+name, func(b *testing.B) {
-			s, err := NewSystem(Config{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer s.Stop(b.Context())
+			s := newSystem(b, Config{})
 			c := &counter{done: make(chan struct{}, 1)}
-			r, err := Spawn(s, Options{Name: "counter", Mailbox: places}, func(*Ref[*ping]) (Actor[*ping], error) { return c, nil })
-			if err != nil {
-				b.Fatal(err)
-			}
+			r := spawn(b, s, Options{Name: "counter", Mailbox: places}, Actor[*ping](c))
 			flood(b, producers, c, func(m *ping) {
 				for r.Tell(m) != nil {
 					runtime.Gosched()
@@ -172,16 +165,9 @@ func flood(b *testing.B, producers int, c *counter, send func(*ping)) {
 
 // BenchmarkPingPong is one message to an idle actor and one back from it.
 func BenchmarkPingPong(b *testing.B) {
-	s, err := NewSystem(Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer s.Stop(b.Context())
+	s := newSystem(b, Config{})
 	c := &counter{done: make(chan struct{}, 1)}
-	r, err := Spawn(s, Options{Name: "counter"}, func(*Ref[*ping]) (Actor[*ping], error) { return c, nil })
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := spawn(b, s, Options{Name: "counter"}, Actor[*ping](c))
 	b.ReportAllocs()
 	m := &ping{}
 	n := int64(0)
@@ -196,17 +182,8 @@ func BenchmarkPingPong(b *testing.B) {
 }
 
 func BenchmarkAsk(b *testing.B) {
-	s, err := NewSystem(Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer s.Stop(b.Context())
-	r, err := Spawn(s, Options{Name: "echo"}, func(*Ref[query]) (Actor[query], error) {
-		return receive[query](func(q query) { q.Answer(q.n) }), nil
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := newSystem(b, Config{})
+	r := spawn(b, s, Options{Name: "echo"}, receive[query](func(q query) { q.Answer(q.n) }))
 	b.Run("ask", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -97,9 +97,9 @@ func TestMailboxSenders(t *testing.T) {
 func TestMailboxGivesMemoryBack(t *testing.T) {
 	const n = 1 << 16
 	type letter [64]byte // no tiny object, which would share its memory with others
-	b := &mailbox[*letter]{limit: n}
+	b := &mailbox[*letter]{limit: 2 * n}
 	for range n {
-		if _, err := b.put(&letter{}, n); err != nil {
+		if _, err := b.put(&letter{}, b.limit); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestMailboxGivesMemoryBack(t *testing.T) {
 	// A ring of ordinary length is kept, and what was read can be collected.
 	m := &letter{}
 	gone := weak.Make(m)
-	if _, err := b.put(m, n); err != nil {
+	if _, err := b.put(m, b.limit); err != nil {
 		t.Fatal(err)
 	}
 	b.look(batch)

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -159,6 +160,51 @@ func TestTellSelf(t *testing.T) {
 	}
 }
 
+// TestReservedAlwaysFindsRoom: an actor that asks whenever it has a reserved place
+// gets every answer, while others fill its mailbox as fast as they can.
+func TestReservedAlwaysFindsRoom(t *testing.T) {
+	const places, questions = 4, 20000
+	s := newSystem(t, Config{Runners: 3})
+	type mail struct{ answer bool }
+	var asker *Ref[mail]
+	echo := spawn(t, s, Options{Name: "echo"}, receive[mail](func(m mail) {
+		if err := asker.TellReserved(m); err != nil {
+			t.Errorf("TellReserved: %v", err)
+		}
+	}))
+	open, asked := 0, 0
+	done := make(chan struct{})
+	asker = spawn(t, s, Options{Name: "asker", Mailbox: 8, Reserved: places}, receive[mail](func(m mail) {
+		if m.answer {
+			open--
+		}
+		for ; open < places && asked < questions; open++ {
+			asked++
+			tell(t, echo, mail{answer: true})
+		}
+		if asked == questions && open == 0 {
+			asked++
+			close(done)
+		}
+	}))
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					if asker.Tell(mail{}) != nil {
+						runtime.Gosched()
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // witness notes what happens to it.
 type witness struct {
 	on    func(m string)
@@ -171,8 +217,8 @@ func (w *witness) Receive(m string) {
 	}
 	w.notes <- m
 }
-func (w *witness) Stopped()          { w.notes <- "stopped" }
-func (w *witness) Crashed(err error) { w.notes <- "crashed" }
+func (w *witness) Stopped()      { w.notes <- "stopped" }
+func (w *witness) Crashed(error) { w.notes <- "crashed" }
 
 func TestStopFromReceive(t *testing.T) {
 	s := newSystem(t, Config{})

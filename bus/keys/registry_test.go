@@ -252,7 +252,7 @@ func TestKeysOutliveTheServer(t *testing.T) {
 	startServer(t, embedded.Config{Dir: dir, Addr: addr})
 	eventually(t, "the link is up", l.Up)
 	var after string
-	eventually(t, "a key made afterwards", func() bool {
+	took := eventually(t, "a key made afterwards", func() bool {
 		if after == "" {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -260,6 +260,9 @@ func TestKeysOutliveTheServer(t *testing.T) {
 		}
 		return after != "" && d.Lookup([]byte(after)) != nil
 	})
+	if took > 5*time.Second { // the library's own watcher takes three times as long
+		t.Errorf("seen %v after the server came back", took)
+	}
 	if _, err := r.Revoke(t.Context(), rec.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,8 @@ func (d *Directory) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-
+		case <-d.again:
+			return errEnded
 		case <-resync.C:
 			return errEnded
 		case <-stall.C:

@@ -43,9 +43,9 @@ func (u Usage) Error() string { return u.Err.Error() }
 // Unwrap returns what kong reported.
 func (u Usage) Unwrap() error { return u.Err }
 
-// Exited is returned by Parse after --help or --version was answered: there is
+// ErrHelp is returned by Parse after --help or --version was answered: there is
 // nothing left to do.
-var Exited = errors.New("help or version was printed") //nolint:errname // not a failure
+var ErrHelp = errors.New("help or version was printed")
 
 // Program describes a binary to Parse.
 type Program struct {
@@ -73,7 +73,7 @@ func Parse(cli any, args []string, p Program) (*kong.Context, error) {
 	ctx, err := k.Parse(args)
 	switch {
 	case exited:
-		return nil, Exited
+		return nil, ErrHelp
 	case err != nil:
 		return nil, Usage{fmt.Errorf("%w\nTry '%s --help'", err, p.Name)}
 	default:
@@ -86,7 +86,7 @@ func Parse(cli any, args []string, p Program) (*kong.Context, error) {
 func ExitCode(w io.Writer, name string, err error) int {
 	var usage Usage
 	switch {
-	case err == nil, errors.Is(err, Exited):
+	case err == nil, errors.Is(err, ErrHelp):
 		return 0
 	case errors.As(err, &usage):
 		fmt.Fprintf(w, "%s: %v\n", name, err)

@@ -171,7 +171,7 @@ func TestAdmin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var missing error = errors.New("no bus")
+	missing := errors.New("no bus")
 	a.Check("bus", func() error { return missing })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

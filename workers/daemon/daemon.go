@@ -99,12 +99,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	err := d.server.Leave(leaving)
+	err = errors.Join(err, d.close(leaving))
 	stop()
-	err = errors.Join(err, <-followed)
-	return errors.Join(err, d.close(leaving))
+	return errors.Join(err, <-followed)
 }
 
-// close gives up what New has made, in reverse.
+// close leaves the bus and stops the pool. The nodes are closed by the end of their
+// Run, and hold nothing before it.
 func (d *Daemon) close(ctx context.Context) error {
 	var err error
 	if d.link != nil {
@@ -112,9 +113,6 @@ func (d *Daemon) close(ctx context.Context) error {
 	}
 	if d.pool != nil {
 		err = d.pool.Stop(ctx)
-	}
-	if d.nodes != nil {
-		d.nodes.Close()
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -42,6 +43,15 @@ func TestScrubber(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestURLErrorLosesItsURL(t *testing.T) {
+	// net/http quotes the URL in its own spelling.
+	err := &url.Error{Op: "Post", URL: "https://h.example/v3/0123456789%61bcdef", Err: errors.New("refused")}
+	got := newScrubber("https://h.example/v3/0123456789abcdef").callError(err)
+	if want := ErrUnreachable.Error() + ": refused"; got.Error() != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
