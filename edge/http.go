@@ -95,7 +95,7 @@ func keyOf(path, prefix []byte) (key []byte, ok bool) {
 // not nil when the request is a good one to open a WebSocket.
 func (s *session) judge(r *http1.Request) (v verdict, key *keys.Entry) {
 	_, origin := r.Get("origin")
-	v = verdict{close: r.Close || s.leaving, keepAlive: r.KeepAlive, origin: origin, head: string(r.Method) == "HEAD"}
+	v = verdict{close: r.Close || s.node.stopping.Load(), keepAlive: r.KeepAlive, origin: origin, head: string(r.Method) == "HEAD"}
 	secret, isHTTP := keyOf(r.Path, pathHTTP)
 	isWS := false
 	if !isHTTP {
@@ -219,7 +219,7 @@ func (s *session) writeDone(w *scratch) {
 			s.last = nil
 		}
 		s.queued--
-		if s.leaving && s.first == nil && (s.partial == nil || s.partial.http.idle()) {
+		if s.node.stopping.Load() && s.first == nil && (s.partial == nil || s.partial.http.idle()) {
 			x.close = true
 		}
 		s.writeHTTP(x, w)

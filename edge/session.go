@@ -298,9 +298,12 @@ func (s *session) read(w *scratch) (again bool) {
 			}
 		}
 	}
-	if s.phase > speaksWS {
+	switch {
+	case s.phase > speaksWS:
 		s.drop()
 		return false
+	case s.deaf:
+		in = nil
 	}
 	s.keep(in)
 	return again
@@ -424,18 +427,18 @@ func (s *session) goodbye(w *scratch, why error) {
 	s.conn.CloseAfterFlush()
 }
 
-// leave ends the session when the node is stopping and nothing is owed.
+// leave ends the session when the node is stopping and nothing is owed. What a
+// WebSocket's client has sent by now is answered, what it sends from now on is not
+// read: it would keep the session for ever.
 func (s *session) leave(w *scratch) {
-	if !s.leaving || s.queued > 0 {
-		return
-	}
-	switch s.phase {
-	case speaksHTTP:
-		if s.partial == nil || s.partial.http.idle() {
-			s.goodbye(w, errLeaving)
-		}
-	case speaksWS:
+	switch {
+	case !s.leaving:
+	case s.phase == speaksWS && s.queued > 0:
+		s.deaf = !s.readable
+	case s.phase == speaksWS:
 		s.closeWS(w, ws.CodeGoingAway, "server is restarting", errLeaving)
+	case s.phase == speaksHTTP && s.queued == 0 && (s.partial == nil || s.partial.http.idle()):
+		s.goodbye(w, errLeaving)
 	}
 }
 

@@ -24,7 +24,7 @@ func (s *session) openWS(key *keys.Entry) {
 // more input.
 func (s *session) consumeWS(in []byte, w *scratch) (n int, more bool) {
 	r := &s.borrow().ws
-	s.heard = true
+	s.heard = s.heard || len(in) > 0
 	n, event, payload, err := r.Next(in)
 	switch {
 	case err != nil:
