@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -81,11 +82,7 @@ func Dial(cfg LinkConfig) (*Link, error) {
 	}
 	if l.nc.IsConnected() {
 		<-first // so that Up is true when Dial returns
-	} else {
-		err := l.nc.LastError()
-		if err == nil {
-			err = nats.ErrNoServers
-		}
+	} else if err := l.nc.LastError(); err != nil {
 		l.failed(err)
 	}
 	return l, nil
@@ -180,6 +177,9 @@ func (l *Link) fall(err error) {
 // failed notes an attempt that did not connect. The first is logged unless the
 // loss itself just was, then one every logAgain.
 func (l *Link) failed(err error) {
+	if errors.Is(err, nats.ErrNoServers) {
+		return // the sum of a round over all servers; each attempt tells why
+	}
 	now := time.Now()
 	l.mu.Lock()
 	l.last = reason(err)

@@ -38,6 +38,10 @@ var mayNot = []struct {
 	{pkg: "workers/", target: "github.com/lesismal/nbio/", reason: "its traps are handled in edge/nio, once"},
 	{pkg: "edge/", target: "github.com/nats-io/", reason: "bus is the only importer of nats.go"},
 	{pkg: "workers/", target: "github.com/nats-io/", reason: "bus is the only importer of nats.go"},
+	{pkg: "deploy/e2e/", target: "edge/", reason: "black-box tests speak to processes"},
+	{pkg: "deploy/e2e/", target: "bus/", reason: "black-box tests speak to processes"},
+	{pkg: "deploy/e2e/", target: "workers/", only: []string{"workers/archive/"}, reason: "black-box tests speak to processes; the archive reads the truth"},
+	{pkg: "deploy/cmd/", target: "deploy/testchain/", reason: "it links go-ethereum's core; the generated chain is carried as a file"},
 	{pkg: "edge/http1/", target: "net/http", reason: "the parser is held against net/http; it cannot be it"},
 	{pkg: "edge/", target: "schema/uncle/", reason: "it links go-ethereum's KZG set-up into the internet-facing process"},
 }
@@ -53,14 +57,15 @@ var mustNotLink = []struct{ binary, target, reason string }{
 }
 
 type pkg struct {
-	ImportPath string
-	Imports    []string
-	Deps       []string
+	ImportPath  string
+	Imports     []string
+	TestImports []string
+	Deps        []string
 }
 
 func list(t *testing.T) map[string]pkg {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "./...")
+	cmd := exec.Command("go", "list", "-tags=e2e", "-json=ImportPath,Imports,TestImports,Deps", "./...")
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	if err != nil {
@@ -102,7 +107,11 @@ func TestImports(t *testing.T) {
 			if anyUnder(path, r.except) {
 				continue
 			}
-			for _, imported := range p.Imports {
+			imports := p.Imports
+			if strings.HasPrefix(path, module+"deploy/e2e") {
+				imports = append(imports, p.TestImports...) // all of it is tests
+			}
+			for _, imported := range imports {
 				if under(imported, r.target) && !anyUnder(imported, r.only) {
 					t.Errorf("%s imports %s: %s", path, imported, r.reason)
 				}

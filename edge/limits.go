@@ -24,7 +24,7 @@ type Limits struct {
 	Conns             int `default:"0" help:"Open connections; 0 means nine tenths of the files that the process may open."`
 	ConnsPerAddr      int `default:"20000" help:"Open connections of one address (one IPv6 /64)."`
 	Handshakes        int `default:"512" help:"TLS handshakes at a time."`
-	HandshakesPerAddr int `default:"64" help:"TLS handshakes of one address, running or waiting."`
+	HandshakesPerAddr int `default:"1024" help:"TLS handshakes of one address, running or waiting."`
 	HandshakeQueue    int `default:"4096" help:"Connections that wait for their TLS handshake."`
 }
 

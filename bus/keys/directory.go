@@ -139,19 +139,31 @@ func (d *Directory) Lookup(key []byte) *Entry {
 	return e
 }
 
+// Static is a key that is in no bucket, as a flag.
+type Static string
+
+// UnmarshalText checks the key. The error never repeats it.
+func (s *Static) UnmarshalText(text []byte) error {
+	if len(text) < minStatic || len(text) > maxStatic {
+		return ErrStatic
+	}
+	for _, c := range text {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '~', c == '-':
+		default:
+			return ErrStatic
+		}
+	}
+	*s = Static(text)
+	return nil
+}
+
 // AddStatic makes a key known that is in no bucket, as given: 8 to 64 characters of
 // A-Z a-z 0-9 . _ ~ -. The error never repeats it. Whoever can guess the key can use
 // it; it is for development.
 func (d *Directory) AddStatic(key string) (*Entry, error) {
-	if len(key) < minStatic || len(key) > maxStatic {
-		return nil, ErrStatic
-	}
-	for _, c := range []byte(key) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '~', c == '-':
-		default:
-			return nil, ErrStatic
-		}
+	if err := new(Static).UnmarshalText([]byte(key)); err != nil {
+		return nil, err
 	}
 	h := hash(sha256.Sum256([]byte(key)))
 	e := &Entry{id: h.id(), name: "static", revision: static}

@@ -58,7 +58,7 @@ func (d *Directory) run(ctx context.Context) {
 			said = ""
 			continue
 		}
-		if text := d.explain(err); text != said { // once per reason
+		if text := d.explain(err); text != said && d.cfg.Link.Up() { // once per reason; a link speaks for itself
 			said = text
 			d.log.Warn("API keys cannot be read", "reason", text)
 		}

@@ -36,7 +36,7 @@ type Admin struct {
 
 // NewAdmin binds addr; an empty one means no listener. Add to the mux and to the
 // checks before Run.
-func NewAdmin(addr string, log *slog.Logger) (*Admin, error) {
+func NewAdmin(addr Addr, log *slog.Logger) (*Admin, error) {
 	a := &Admin{Registry: prometheus.NewRegistry(), log: log, mux: http.NewServeMux()}
 	a.Registry.MustRegister(
 		collectors.NewGoCollector(),
@@ -49,7 +49,7 @@ func NewAdmin(addr string, log *slog.Logger) (*Admin, error) {
 	if addr == "" {
 		return a, nil
 	}
-	ln, err := net.Listen("tcp", addr)
+	ln, err := net.Listen("tcp", string(addr))
 	if err != nil {
 		return nil, fmt.Errorf("--admin: %w", err)
 	}

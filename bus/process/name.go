@@ -12,7 +12,7 @@ const maxName = 48
 
 // DefaultName names a process on the bus: its role, the host and the process id,
 // in letters, digits, '-' and '_'.
-func DefaultName(role string) string {
+func DefaultName(role string) Token {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "host"
@@ -25,7 +25,7 @@ func DefaultName(role string) string {
 			return '-'
 		}
 	}, role+"-"+host)
-	return name[:min(len(name), maxName)] + "-" + strconv.Itoa(os.Getpid())
+	return Token(name[:min(len(name), maxName)] + "-" + strconv.Itoa(os.Getpid()))
 }
 
 // AddrString is the text of an address that may be missing, for logs.

@@ -16,7 +16,7 @@ import (
 // Options are the flags that every process has. Embed them in a command's struct.
 type Options struct {
 	Config    string        `placeholder:"FILE" type:"existingfile" help:"YAML file with any of these flags as keys. Flags win over the environment, the environment over the file."`
-	Admin     string        `placeholder:"ADDR" default:"${admin}" help:"Listen here for /livez, /readyz and /metrics, plain HTTP; keep it private. Default ${admin}, empty for none."`
+	Admin     Addr          `placeholder:"ADDR" default:"${admin}" help:"Listen here for /livez, /readyz and /metrics, plain HTTP; keep it private. Default ${admin}, empty for none."`
 	LogLevel  string        `enum:"debug,info,warn,error" default:"info" help:"Least severe level to log: debug, info, warn or error."`
 	LogFormat string        `enum:"text,json" default:"text" help:"How to write log lines: text or json."`
 	StopAfter time.Duration `default:"20s" help:"How long a graceful stop may take as a whole before what is left is cut off."`
@@ -75,7 +75,8 @@ func Parse(cli any, args []string, p Program) (*kong.Context, error) {
 	case exited:
 		return nil, ErrHelp
 	case err != nil:
-		return nil, Usage{fmt.Errorf("%w\nTry '%s --help'", err, p.Name)}
+		text := fromEnv.ReplaceAllString(err.Error(), "(from the environment's $1)")
+		return nil, Usage{fmt.Errorf("%s\nTry '%s --help'", text, p.Name)}
 	default:
 		return ctx, nil
 	}

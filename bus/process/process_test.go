@@ -76,6 +76,7 @@ func TestParseMistakesNameTheField(t *testing.T) {
 		{"bad duration", "", []string{"--wait", "soon"}, []string{"--wait", "soon"}},
 		{"bad enum", "", []string{"--log-level", "loud"}, []string{"--log-level", "debug", "loud"}},
 		{"missing file", "", []string{"--config", filepath.Join(dir, "none")}, []string{"--config", "none"}},
+		{"bad address", "", []string{"--admin", "9090"}, []string{"--admin", "9090", "port"}},
 		{"unknown key", "nast: x\n", nil, []string{"x.yaml", `"nast"`, "nats"}},
 		{"bad value in file", "wait: soon\n", nil, []string{"--wait", "soon"}},
 		{"map in file", "wait:\n  a: 1\n", nil, []string{"wait", "single value"}},
@@ -100,6 +101,14 @@ func TestParseMistakesNameTheField(t *testing.T) {
 				t.Errorf("exit code %d, want 2", code)
 			}
 		})
+	}
+}
+
+func TestValuesOfTheEnvironmentAreNotRepeated(t *testing.T) {
+	t.Setenv("OMMER_WAIT", "s3cret")
+	_, err := parse(t)
+	if err == nil || !strings.Contains(err.Error(), "OMMER_WAIT") {
+		t.Errorf("err = %v, want one that names OMMER_WAIT", err)
 	}
 }
 

@@ -85,7 +85,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.node, err = edge.New(edge.Config{
-		HTTPS: cfg.HTTPS, HTTP: cfg.HTTP, TLS: cfg.TLS,
+		HTTPS: string(cfg.HTTPS), HTTP: string(cfg.HTTP), TLS: cfg.TLS,
 		Keys: d.keys, Resolver: d.client,
 		Limits: cfg.Limits, Timeouts: cfg.Timeouts,
 		Logger: cfg.Log, Registerer: cfg.Admin.Registry,

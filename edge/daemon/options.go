@@ -8,15 +8,16 @@ import (
 	"crypto/tls"
 	"errors"
 
+	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/edge"
 )
 
 // Options are the flags of an edge.
 type Options struct {
-	HTTPS   string `name:"https" placeholder:"ADDR" help:"Serve HTTPS and WSS here, for example :8443. Needs --tls-cert and --tls-key."`
-	HTTP    string `name:"http" placeholder:"ADDR" help:"Serve the same without TLS, for use behind a balancer that terminates it."`
-	TLSCert string `name:"tls-cert" placeholder:"FILE" type:"existingfile" help:"Certificate chain, PEM."`
-	TLSKey  string `name:"tls-key" placeholder:"FILE" type:"existingfile" help:"Its key, PEM."`
+	HTTPS   process.Addr `name:"https" placeholder:"ADDR" help:"Serve HTTPS and WSS here, for example :8443. Needs --tls-cert and --tls-key."`
+	HTTP    process.Addr `name:"http" placeholder:"ADDR" help:"Serve the same without TLS, for use behind a balancer that terminates it."`
+	TLSCert string       `name:"tls-cert" placeholder:"FILE" type:"existingfile" help:"Certificate chain, PEM."`
+	TLSKey  string       `name:"tls-key" placeholder:"FILE" type:"existingfile" help:"Its key, PEM."`
 
 	Limits   edge.Limits   `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold:"`
 	Timeouts edge.Timeouts `embed:"" prefix:"timeout-" group:"Time-outs:"`

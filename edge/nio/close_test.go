@@ -96,17 +96,24 @@ func TestFlushTimeout(t *testing.T) {
 func TestLinger(t *testing.T) {
 	l := start(t, Config{LingerTimeout: 300 * time.Millisecond})
 	ended := make(chan ending, 1)
+	opened := make(chan *Conn, 3)
 	addr := listen(t, l, nil, func(c *Conn) Handler {
+		opened <- c
 		return &session{conn: c, ended: ended, read: func(*session) {
 			_ = c.Write([]byte("refused"))
 			c.CloseAfterFlush()
 		}}
 	})
 	t.Run("upload", func(t *testing.T) {
-		c := dial(t, addr, 0)
-		for range 20 {
+		c, other := dial(t, addr, 0), dial(t, listen(t, l, nil, echoing(nil)), 0)
+		s := wait(t, "opening", opened)
+		for i := range 20 {
 			if _, err := c.Write(make([]byte, 10<<10)); err != nil {
 				t.Fatalf("the upload was reset: %v", err)
+			}
+			exchange(t, other, []byte("time passes"))
+			if i == 0 {
+				eventually(t, "sending the answer", func() bool { return s.state.Load()&stateShut != 0 })
 			}
 		}
 		got, err := io.ReadAll(c)
@@ -286,6 +293,31 @@ func TestClosedIsLast(t *testing.T) {
 	if l.gate.conns != 0 || len(l.gate.addrs) != 0 {
 		t.Errorf("the gate counts %d connections of %d addresses, want none", l.gate.conns, len(l.gate.addrs))
 	}
+}
+
+// TestClosedWaits ends a connection while a call into its handler is running.
+func TestClosedWaits(t *testing.T) {
+	l := start(t, Config{})
+	ended := make(chan ending, 1)
+	opened, entered, release := make(chan *Conn, 1), make(chan struct{}), make(chan struct{})
+	addr := listen(t, l, nil, func(c *Conn) Handler {
+		c.SetTimeout(1)
+		opened <- c
+		return &session{conn: c, ended: ended, expire: func(*session) {
+			close(entered)
+			<-release
+		}}
+	})
+	dial(t, addr, 0)
+	c := wait(t, "opening", opened)
+	wait(t, "Expired", entered)
+	c.Close(nil)
+	eventually(t, "closing the socket", func() bool { return c.state.Load()&stateClosed != 0 })
+	if c.state.Load()&stateTold != 0 {
+		t.Error("Closed was called while Expired was running")
+	}
+	close(release)
+	wait(t, "Closed", ended)
 }
 
 // TestLeaks opens and closes many connections and looks at what stays.

@@ -81,8 +81,8 @@ const (
 const lingerBytes = 256 << 10
 
 // engineSlack is what the engine may queue beyond MaxUnwritten: the alerts and
-// KeyUpdate replies that crypto/tls writes from within Read. An engine whose
-// limit is passed closes the connection.
+// KeyUpdate replies that crypto/tls writes from within Read. A peer that makes it
+// write more of them without reading any is closed.
 const engineSlack = 64 << 10
 
 // withDefaults fills in the zero fields and reports values that make no sense.

@@ -139,6 +139,12 @@ func (c *Conn) send(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
+	// Only crypto/tls's own records get here: see engineSlack. nbio has the same
+	// limit, but closes the socket where it stands.
+	if c.queued.Load()+int64(len(p)) > int64(c.loop.cfg.MaxUnwritten+engineSlack) {
+		c.Close(ErrOverflow)
+		return ErrOverflow
+	}
 	c.queued.Add(int64(len(p)))
 	c.loop.unwritten.Add(int64(len(p)))
 	if _, err := c.nb.Write(p); err != nil {

@@ -165,31 +165,49 @@ func TestKeyUpdate(t *testing.T) {
 	}
 }
 
-// TestHalfClose: a request and the end of the client's side in one packet.
+// TestHalfClose: a request and the end of the client's side together, answered by
+// the poller itself, and long after it has seen the end.
 func TestHalfClose(t *testing.T) {
 	l := start(t, Config{})
-	for name, tc := range map[string]struct {
+	later := func(ended chan<- ending) OpenFunc {
+		return func(c *Conn) Handler {
+			return &session{conn: c, ended: ended, expire: echo, drain: echo,
+				read: func(*session) { c.SetTimeout(1) }}
+		}
+	}
+	for _, tc := range []struct {
+		name    string
 		cfg     *tls.Config
 		version uint16
+		open    func(chan<- ending) OpenFunc
+		sizes   []int
 	}{
-		"plain":   {nil, 0},
-		"TLS 1.3": {serverTLS(), tls.VersionTLS13},
+		{"plain at once", nil, 0, echoing, []int{10, 1000, 4000, 20000, 100000}},
+		{"plain later", nil, 0, later, []int{10, 1000, 30000}},
+		{"TLS at once", serverTLS(), tls.VersionTLS13, echoing, []int{10, 1000, 4000, 20000, 100000}},
+		{"TLS 1.3 later", serverTLS(), tls.VersionTLS13, later, []int{10, 1000, 30000}},
+		{"TLS 1.2 later", serverTLS(), tls.VersionTLS12, later, []int{10, 1000, 30000}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			ended := make(chan ending, 1)
-			addr := listen(t, l, tc.cfg, echoing(ended))
-			for i := range 50 {
+			addr := listen(t, l, tc.cfg, tc.open(ended))
+			for _, size := range tc.sizes {
 				c := dial(t, addr, tc.version)
-				msg := fill(1000 + i*500)
+				msg := fill(size)
 				if _, err := c.Write(msg); err != nil {
 					t.Fatal(err)
 				}
 				if err := c.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
 					t.Fatal(err)
 				}
+				if s, ok := c.(*tls.Conn); ok { // its CloseWrite sends close_notify only
+					if err := s.NetConn().(*net.TCPConn).CloseWrite(); err != nil {
+						t.Fatal(err)
+					}
+				}
 				got, err := io.ReadAll(c)
 				if err != nil || !bytes.Equal(got, msg) {
-					t.Fatalf("round %d: got %d bytes and %v, want the %d bytes sent", i, len(got), err, len(msg))
+					t.Fatalf("got %d bytes and %v, want the %d bytes sent", len(got), err, len(msg))
 				}
 				_ = c.Close()
 				if e := wait(t, "Closed", ended); e.err != nil {

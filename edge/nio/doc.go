@@ -15,8 +15,8 @@
 // Calls to a Handler come from the goroutines of the loop, several at a time for
 // one connection (Readable beside Expired), and must return soon: every other
 // connection of the same poller waits meanwhile. They may call the Conn's
-// methods. Read, Write and CloseAfterFlush belong to one goroutine at a time per
-// connection; everything else of a Conn may be called from anywhere. Closed is
+// methods. Read, Write, SetTimeout and CloseAfterFlush belong to one goroutine at a
+// time per connection; everything else of a Conn may be called from anywhere. Closed is
 // the last call: none is running when it is made and none comes after.
 //
 // # The end of a connection

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/lesismal/nbio"
@@ -113,12 +114,24 @@ func (p *probe) seen(nb *nbio.Conn) {
 func awaitPollers(e *nbio.Engine, pollers int) error {
 	p := &probe{pollers: pollers, running: make([]atomic.Bool, pollers), all: make(chan struct{})}
 	p.left.Store(int32(pollers))
+	syscall.ForkLock.RLock() // as not every Unix can set close-on-exec at once
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return err
 	}
-	// The other end is closed, so each probe sees its end at once.
+	// The other end is shut down, so each probe sees its end at once. Closing it
+	// would not do while a process that was just forked has it too.
+	err = unix.Shutdown(fds[1], unix.SHUT_RDWR)
 	_ = unix.Close(fds[1])
+	if err != nil {
+		_ = unix.Close(fds[0])
+		return err
+	}
 	f := os.NewFile(uintptr(fds[0]), "probe")
 	defer f.Close()
 	var held []net.Conn // keep descriptors from being the same ones again

@@ -212,6 +212,45 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// poor is a listener that has no descriptors for a while.
+type poor struct {
+	net.Listener
+	failures int
+}
+
+func (p *poor) Accept() (net.Conn, error) {
+	if p.failures > 0 {
+		p.failures--
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", unix.EMFILE)}
+	}
+	return p.Listener.Accept()
+}
+
+func TestAcceptErrors(t *testing.T) {
+	l := start(t, Config{})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.serve(&poor{ln, 3}, nil, echoing(nil)); err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, dial(t, ln.Addr().String(), 0), []byte("hello"))
+	if got := testutil.ToFloat64(l.metrics.acceptErrors); got != 3 {
+		t.Errorf("%v errors were counted, want 3", got)
+	}
+	// One that waits to try again stops at once.
+	ln, err = net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.serve(&poor{ln, 1 << 30}, nil, echoing(nil)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "long waits", func() bool { return testutil.ToFloat64(l.metrics.acceptErrors) > 8 })
+	l.StopAccepting()
+}
+
 // TestFewFiles runs a server that may open few files, in a process of its own:
 // when they are used up it goes on as soon as some are free.
 func TestFewFiles(t *testing.T) {

@@ -158,10 +158,13 @@ type session struct {
 	mu       sync.Mutex
 	rest     []byte // echo: read and not yet written
 	isClosed atomic.Bool
-	late     atomic.Int32 // calls after Closed
+	running  atomic.Int32 // calls
+	late     atomic.Int32 // calls after Closed, or still running then
 }
 
 func (s *session) call(f func(*session)) {
+	s.running.Add(1)
+	defer s.running.Add(-1)
 	if s.isClosed.Load() {
 		s.late.Add(1)
 	}
@@ -177,7 +180,7 @@ func (s *session) Readable() { s.call(s.read) }
 func (s *session) Drained()  { s.call(s.drain) }
 func (s *session) Expired()  { s.call(s.expire) }
 func (s *session) Closed(err error) {
-	if s.isClosed.Swap(true) {
+	if s.isClosed.Swap(true) || s.running.Load() > 0 {
 		s.late.Add(1)
 	}
 	if s.ended != nil {

@@ -18,9 +18,9 @@ import (
 
 // Options are the flags of a worker.
 type Options struct {
-	Upstream    []string `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first."`
-	CacheBytes  int64    `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks. Default ${default}."`
-	MaxInFlight int      `placeholder:"N" default:"4096" help:"Lookups at a time; more are refused at once, so that another worker can take them. Default ${default}."`
+	Upstream    []upstream.URL `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first."`
+	CacheBytes  int64          `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks. Default ${default}."`
+	MaxInFlight int            `placeholder:"N" default:"4096" help:"Lookups at a time; more are refused at once, so that another worker can take them. Default ${default}."`
 }
 
 // Config is what a Daemon is made from.
@@ -54,7 +54,11 @@ func New(cfg Config) (_ *Daemon, err error) {
 			_ = d.close(context.Background()) // nobody has asked yet
 		}
 	}()
-	d.nodes, err = upstream.New(upstream.Config{URLs: cfg.Upstream, Logger: cfg.Log, Registerer: cfg.Admin.Registry})
+	urls := make([]string, len(cfg.Upstream))
+	for i, u := range cfg.Upstream {
+		urls[i] = string(u)
+	}
+	d.nodes, err = upstream.New(upstream.Config{URLs: urls, Logger: cfg.Log, Registerer: cfg.Admin.Registry})
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,18 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
+// URL is the address of a node, as a flag.
+type URL string
+
+// UnmarshalText checks the URL. Its errors repeat nothing of it.
+func (u *URL) UnmarshalText(text []byte) error {
+	if err := checkURL(string(text)); err != nil {
+		return err
+	}
+	*u = URL(text)
+	return nil
+}
+
 // checkURL says what is wrong with a URL without repeating it: url.Parse's own
 // error would.
 func checkURL(raw string) error {

@@ -33,7 +33,7 @@ const keyTimeout = 10 * time.Second
 
 // with calls f with the registry.
 func (k keyBus) with(f func(ctx context.Context, r *registry.Registry) error) error {
-	link, err := bus.Dial(k.Bus.Link(process.DefaultName("keys"), slog.New(slog.DiscardHandler)))
+	link, err := bus.Dial(k.Bus.Link(string(process.DefaultName("keys")), slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
 	}
@@ -143,9 +143,9 @@ func stamp(t time.Time) string {
 // devKey returns the key that serve accepts beside those of the registry: the
 // given one, or else one that is made once and kept in file, so that the address
 // that a developer has pasted somewhere stays good.
-func devKey(given, file string) (string, error) {
+func devKey(given registry.Static, file string) (string, error) {
 	if given != "" {
-		return given, nil
+		return string(given), nil
 	}
 	text, err := os.ReadFile(file)
 	switch {

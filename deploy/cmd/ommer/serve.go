@@ -15,19 +15,20 @@ import (
 	edged "github.com/ommer/ommer/edge/daemon"
 	"github.com/ommer/ommer/schema"
 	workerd "github.com/ommer/ommer/workers/daemon"
+	"github.com/ommer/ommer/workers/upstream"
 )
 
 // serve is the all-in-one server.
 type serve struct {
-	HTTPS   string `name:"https" placeholder:"ADDR" default:"127.0.0.1:8443" help:"Serve HTTPS and WSS here. Default ${default}; empty for none."`
-	HTTP    string `name:"http" placeholder:"ADDR" default:"127.0.0.1:8080" help:"Serve the same without TLS. Default ${default}; empty for none."`
-	TLSCert string `name:"tls-cert" placeholder:"FILE" type:"existingfile" help:"Certificate chain, PEM. Without it a self-signed one is made and kept in the data folder."`
-	TLSKey  string `name:"tls-key" placeholder:"FILE" type:"existingfile" help:"Its key, PEM."`
-	Blocks  string `placeholder:"FILE|DIR" type:"path" help:"Blocks for the development node: era1 files or exports of geth. Default: a small generated chain."`
-	DevKey  string `placeholder:"KEY" help:"API key that is accepted as it is, 8 to 64 of A-Z a-z 0-9 . _ ~ -. Default: one that is made once and kept in the data folder."`
-	Data    string `placeholder:"DIR" default:"${data}" type:"path" help:"Folder for the NATS store, the certificate and the key. Default ${default}."`
-	NATS    string `name:"nats-listen" placeholder:"ADDR" default:"127.0.0.1:4222" help:"Address of the embedded NATS server; it has no password, keep it private. Default ${default}."`
-	Network string `default:"local" help:"Name of the network on the bus."`
+	HTTPS   process.Addr    `name:"https" placeholder:"ADDR" default:"127.0.0.1:8443" help:"Serve HTTPS and WSS here. Default ${default}; empty for none."`
+	HTTP    process.Addr    `name:"http" placeholder:"ADDR" default:"127.0.0.1:8080" help:"Serve the same without TLS. Default ${default}; empty for none."`
+	TLSCert string          `name:"tls-cert" placeholder:"FILE" type:"existingfile" help:"Certificate chain, PEM. Without it a self-signed one is made and kept in the data folder."`
+	TLSKey  string          `name:"tls-key" placeholder:"FILE" type:"existingfile" help:"Its key, PEM."`
+	Blocks  string          `placeholder:"FILE|DIR" type:"path" help:"Blocks for the development node: era1 files or exports of geth. Default: a small generated chain."`
+	DevKey  registry.Static `placeholder:"KEY" help:"API key that is accepted as it is, 8 to 64 of A-Z a-z 0-9 . _ ~ -. Default: one that is made once and kept in the data folder."`
+	Data    string          `placeholder:"DIR" default:"${data}" type:"path" help:"Folder for the NATS store, the certificate and the key. Default ${default}."`
+	NATS    process.Addr    `name:"nats-listen" placeholder:"ADDR" default:"127.0.0.1:4222" help:"Address of the embedded NATS server; it has no password, keep it private. Default ${default}."`
+	Network process.Token   `default:"local" help:"Name of the network on the bus."`
 
 	Limits   edge.Limits     `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold:"`
 	Timeouts edge.Timeouts   `embed:"" prefix:"timeout-" group:"Time-outs:"`
@@ -62,7 +63,7 @@ func (s *serve) Run(std streams) (err error) {
 		return err
 	}
 
-	nats, err := embedded.New(embedded.Config{Addr: s.NATS, Dir: filepath.Join(s.Data, "nats"), Logger: log.With("part", "nats")})
+	nats, err := embedded.New(embedded.Config{Addr: string(s.NATS), Dir: filepath.Join(s.Data, "nats"), Logger: log.With("part", "nats")})
 	if err != nil {
 		return fmt.Errorf("--nats-listen, --data: %w", err)
 	}
@@ -76,7 +77,7 @@ func (s *serve) Run(std streams) (err error) {
 			nats.Close()
 		}
 	}()
-	inner := bus.Flags{NATS: []string{nats.URL()}}
+	inner := bus.Flags{NATS: []bus.URL{bus.URL(nats.URL())}}
 	if err := (keyBus{inner}).with(func(context.Context, *registry.Registry) error { return nil }); err != nil {
 		return err // the bucket is made by opening it
 	}
@@ -84,16 +85,16 @@ func (s *serve) Run(std streams) (err error) {
 	if len(s.Worker.Upstream) == 0 {
 		node, err := devnode.New(devnode.Config{Blocks: s.Blocks, Logger: log.With("part", "devnode")})
 		if err != nil {
-			return fmt.Errorf("--blocks: %w", err)
+			return process.Usage{Err: fmt.Errorf("--blocks: %w", err)}
 		}
-		s.Worker.Upstream = []string{node.URL()}
+		s.Worker.Upstream = []upstream.URL{upstream.URL(node.URL())}
 		if number, ok := node.Uncled(); ok {
 			example.Block = schema.Number(number)
 		}
 		parts = append(parts, process.Part{Name: "devnode", Run: node.Run})
 	}
 	worker, err := workerd.New(workerd.Config{
-		Options: s.Worker, Name: process.DefaultName("worker"), Network: s.Network,
+		Options: s.Worker, Name: string(process.DefaultName("worker")), Network: string(s.Network),
 		Bus: inner, Log: log.With("part", "worker"), Admin: admin,
 	})
 	if err != nil {
@@ -101,7 +102,7 @@ func (s *serve) Run(std streams) (err error) {
 	}
 	parts = append(parts, process.Part{Name: "worker", Run: worker.Run})
 	front, err := edged.New(edged.Config{
-		Options: options, TLS: tls, Name: process.DefaultName("edge"), Network: s.Network,
+		Options: options, TLS: tls, Name: string(process.DefaultName("edge")), Network: string(s.Network),
 		Bus: inner, DevKey: key, Log: log.With("part", "edge"), Admin: admin,
 	})
 	if err != nil {

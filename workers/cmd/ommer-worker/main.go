@@ -19,8 +19,8 @@ type options struct {
 	Bus     bus.Flags       `embed:"" group:"NATS:"`
 	Process process.Options `embed:""`
 
-	Name    string           `placeholder:"NAME" help:"Name of this worker on the bus: letters, digits, - and _. Default: the host's name and the process id."`
-	Network string           `default:"mainnet" help:"Network whose questions are answered."`
+	Name    process.Token    `placeholder:"NAME" help:"Name of this worker on the bus: letters, digits, - and _. Default: the host's name and the process id."`
+	Network process.Token    `default:"mainnet" help:"Network whose questions are answered."`
 	Version kong.VersionFlag `env:"-" help:"Print the version and exit."`
 }
 
@@ -53,7 +53,7 @@ func serve(args []string, stdout, stderr io.Writer) error {
 		o.Name = process.DefaultName("worker")
 	}
 	d, err := daemon.New(daemon.Config{
-		Options: o.Worker, Name: o.Name, Network: o.Network, Bus: o.Bus, Log: log, Admin: admin,
+		Options: o.Worker, Name: string(o.Name), Network: string(o.Network), Bus: o.Bus, Log: log, Admin: admin,
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,48 @@
+// Bench measures the programs as processes on this machine: requests per second,
+// latency and CPU per request against geth, and memory per idle connection.
+//
+// # What runs
+//
+// geth imports a generated chain with uncles and serves it over HTTP. nats-server,
+// ommer-worker and ommer-edge are three processes; the worker's upstream is the same
+// geth, so that both answer the same questions with the same uncles. Everything
+// listens on loopback, on free ports, in a temporary folder that is removed.
+//
+// # Requests
+//
+// A number of connections each have one request outstanding (a closed loop): the
+// next one is sent when the answer is there. Every answer is compared with the hash
+// that the generated chain has for the question, and one wrong answer fails the
+// run. Before it is measured each path warms up, so Ommer answers from the worker's
+// cache, and geth finds every block in its own. What CPU geth spends while Ommer is
+// asked is printed, and shows it.
+//
+// Rounds go over all paths, geth among them, in an order that turns with the round.
+// A cell of the table is the median of the rounds; ratios to geth are taken within a
+// round first. Latency in a closed loop is mostly the time that requests wait for
+// each other: it says how fair a server is at that load, not how fast one request is.
+//
+// CPU is what /proc/<pid>/stat says of user and system time, in ticks of 10 ms, of
+// each process over the measured time. It moves far less than requests per second
+// when something else uses the machine.
+//
+// # Memory
+//
+// An edge is started for each kind of connection and asked for a while; when that
+// traffic is gone, VmRSS of /proc/<pid>/status is read. Then a process of its own
+// (a process may open only so many files) opens the connections, makes one exchange
+// on each and leaves them open. VmRSS is read again when it has come to rest. The
+// difference, divided by the connections, is what is printed: the edge is not asked
+// to collect garbage or to return memory, so garbage is in it. The kernel's memory for
+// sockets is not, and VmRSS itself is off by up to 256 KiB on two cores. The edge's
+// time-outs are raised, so that no connection is pinged or closed meanwhile.
+//
+// # Limits
+//
+// The load comes from the same machine and takes CPU from the servers: requests per
+// second are what both together reach, and the load's own share is printed. Requests
+// are small and alike, and carry the three header fields that they need. With few
+// connections every request wakes three processes, which costs several times the CPU
+// of one under load; --conns 1 shows it. geth serves without TLS. It is started with --gogc 100, Go's own setting and that of Ommer,
+// which costs geth less CPU than its default of 50.
+package main

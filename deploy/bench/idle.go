@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+// idleMemory is what connections of one kind cost the edge when nothing happens on
+// them.
+type idleMemory struct {
+	Path    string `json:"path"`
+	Conns   int    `json:"conns"`
+	Before  int64  `json:"before_bytes"` // resident memory of the edge
+	After   int64  `json:"after_bytes"`
+	Settled bool   `json:"settled"` // both readings came to rest
+}
+
+func (m idleMemory) perConn() float64 { return float64(m.After-m.Before) / float64(m.Conns) }
+
+// idlePaths are the kinds of connections, the cheap ones first.
+var idlePaths = []string{pathWS, pathHTTP, pathWSS, pathHTTPS}
+
+// measureIdle measures each kind with an edge of its own.
+func measureIdle(ctx context.Context, conns int, s *stack, progress func(string, ...any)) ([]idleMemory, error) {
+	var list []idleMemory
+	for _, path := range idlePaths {
+		m, err := s.idle(ctx, path, conns)
+		if err != nil {
+			return nil, fmt.Errorf("%d idle connections of %s: %w", conns, path, err)
+		}
+		list = append(list, m)
+		progress("%5d idle connections: %-5s %7.0f bytes each", conns, path, m.perConn())
+	}
+	return list, nil
+}
+
+// What an edge is asked before its memory is read for the first time, so that what
+// it allocates once is not put down to the connections.
+const (
+	exerciseConns = 64
+	exerciseFor   = time.Second
+)
+
+func (s *stack) idle(ctx context.Context, path string, conns int) (m idleMemory, err error) {
+	m = idleMemory{Path: path, Conns: conns}
+	const untouched = "30m" // longer than this takes
+	err = s.newEdge(ctx, "--timeout-idle", untouched, "--timeout-ping", untouched,
+		"--limit-conns", fmt.Sprint(conns+spareFiles/2), "--limit-conns-per-addr", fmt.Sprint(conns+spareFiles/2))
+	if err != nil {
+		return m, err
+	}
+	if _, err = s.measure(ctx, path, exerciseConns, exerciseFor); err != nil {
+		return m, err
+	}
+	var before, after bool
+	if m.Before, before, err = settle(ctx, s.edge); err != nil {
+		return m, err
+	}
+	h, err := startHolder(ctx, holding{Endpoint: s.endpoint(path), Questions: s.questions, Conns: conns})
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, h.stop()) }()
+	if m.After, after, err = settle(ctx, s.edge); err != nil {
+		return m, err
+	}
+	m.Settled = before && after
+	return m, nil
+}
+
+// When memory counts as at rest: settleReadings in a row differ by no more than
+// settleWithin bytes. After settleAtMost the last one is taken.
+const (
+	settlePoll     = 200 * time.Millisecond
+	settleReadings = 10
+	settleWithin   = 128 << 10
+	settleAtMost   = 15 * time.Second
+)
+
+// settle waits until the memory of a process is at rest.
+func settle(ctx context.Context, p *process) (rss int64, settled bool, err error) {
+	var last []int64
+	for end := time.Now().Add(settleAtMost); ; {
+		n, err := rssOf(p.pid())
+		if err != nil {
+			return 0, false, err
+		}
+		if last = append(last, n); len(last) > settleReadings {
+			last = last[1:]
+		}
+		switch {
+		case len(last) == settleReadings && slices.Max(last)-slices.Min(last) <= settleWithin:
+			return n, true, nil
+		case time.Now().After(end):
+			return n, false, nil
+		case !pause(ctx, settlePoll):
+			return 0, false, ctx.Err()
+		}
+	}
+}
+
+// holder is the process that holds idle connections.
+type holder struct {
+	release func() error // lets it end
+	wait    func() error
+}
+
+// startHolder starts one and returns when every connection has had its exchange.
+func startHolder(ctx context.Context, what holding) (*holder, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := command(ctx, self, holdCommand)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err = cmd.Start(); err != nil {
+		return nil, err
+	}
+	h := &holder{release: in.Close, wait: cmd.Wait}
+	// By its standard input, since arguments are there for all to read.
+	err = json.NewEncoder(in).Encode(what)
+	if err == nil {
+		_, err = bufio.NewReader(out).ReadString('\n')
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the process that holds the connections: %w", err), h.stop())
+	}
+	return h, nil
+}
+
+func (h *holder) stop() error { return errors.Join(h.release(), h.wait()) }

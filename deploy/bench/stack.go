@@ -1,0 +1,322 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ommer/ommer/deploy/testchain"
+	"github.com/ommer/ommer/edge"
+)
+
+// stack is everything that runs: geth on the generated chain, and Ommer with that
+// geth as its upstream.
+type stack struct {
+	bin, dir string
+
+	geth, nats, worker, edge *process
+
+	gethAddr, natsURL string
+	http, https       string // addresses of the edge
+	key               string // never to be printed
+	certFile, keyFile string
+	ca                []byte
+
+	questions   []question
+	answerBytes int // of one answer, on average
+	versions    []string
+}
+
+const network = "bench"
+
+// startStack starts everything and asks every question once of each side.
+func startStack(ctx context.Context, bin string, progress func(string, ...any)) (_ *stack, err error) {
+	bin, err = filepath.Abs(bin)
+	if err != nil {
+		return nil, err
+	}
+	s := &stack{bin: bin}
+	if s.dir, err = os.MkdirTemp("", "ommer-bench-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.stop())
+		}
+	}()
+	if s.questions, err = questions(); err != nil {
+		return nil, err
+	}
+	progress("starting geth, nats-server, ommer-worker and ommer-edge from %s", s.bin)
+	for _, step := range []func(context.Context) error{s.askVersions, s.startGeth, s.startNATS, s.startWorker, s.createKey, s.certify, s.startEdge, s.tryAll, s.rest} {
+		if err = step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// stop ends everything and removes its files.
+func (s *stack) stop() error {
+	return errors.Join(s.edge.stop(), s.worker.stop(), s.nats.stop(), s.geth.stop(), os.RemoveAll(s.dir))
+}
+
+func (s *stack) program(name string) string { return filepath.Join(s.bin, name) }
+
+// askVersions asks the programs what they are, and so finds those that are missing.
+func (s *stack) askVersions(ctx context.Context) error {
+	for _, name := range []string{"ommer", "ommer-edge", "ommer-worker", "nats-server", "geth"} {
+		out, err := command(ctx, s.program(name), "--version").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("--bin: %s --version: %w", name, err)
+		}
+		line, _, _ := strings.Cut(string(out), "\n")
+		s.versions = append(s.versions, line)
+	}
+	return nil
+}
+
+// startGeth has geth import the chain and serve it.
+func (s *stack) startGeth(ctx context.Context) error {
+	genesis, err := testchain.Genesis()
+	if err != nil {
+		return err
+	}
+	genesisJSON, err := json.Marshal(genesis)
+	if err != nil {
+		return err
+	}
+	var blocks bytes.Buffer
+	if err = testchain.Write(&blocks); err != nil {
+		return err
+	}
+	genesisFile, blocksFile := filepath.Join(s.dir, "genesis.json"), filepath.Join(s.dir, "chain.rlp")
+	if err = errors.Join(os.WriteFile(genesisFile, genesisJSON, 0o600), os.WriteFile(blocksFile, blocks.Bytes(), 0o600)); err != nil {
+		return err
+	}
+	data := filepath.Join(s.dir, "geth")
+	for _, args := range [][]string{
+		{"--datadir", data, "init", genesisFile},
+		{"--datadir", data, "import", blocksFile},
+	} {
+		if out, failed := command(ctx, s.program("geth"), args...).CombinedOutput(); failed != nil {
+			return fmt.Errorf("geth %s: %w: %s", args[2], failed, out)
+		}
+	}
+	addrs, err := freeAddrs(2)
+	if err != nil {
+		return err
+	}
+	s.gethAddr = addrs[0]
+	s.geth, err = start(s.dir, "geth", s.program("geth"),
+		"--datadir", data, "--networkid", fmt.Sprint(testchain.ChainID), "--syncmode", "full", "--gogc", "100",
+		"--http", "--http.addr", "127.0.0.1", "--http.port", port(addrs[0]), "--http.api", "eth",
+		"--authrpc.addr", "127.0.0.1", "--authrpc.port", port(addrs[1]),
+		"--nodiscover", "--maxpeers", "0", "--port", "0", "--nat", "none", "--ipcdisable")
+	if err != nil {
+		return err
+	}
+	return s.geth.wait(ctx, func(ctx context.Context) error { return accepts(ctx, s.gethAddr) })
+}
+
+func (s *stack) startNATS(ctx context.Context) error {
+	addrs, err := freeAddrs(1)
+	if err != nil {
+		return err
+	}
+	s.natsURL = "nats://" + addrs[0]
+	s.nats, err = start(s.dir, "nats-server", s.program("nats-server"),
+		"--addr", "127.0.0.1", "--port", port(addrs[0]), "--jetstream", "--store_dir", filepath.Join(s.dir, "nats"))
+	if err != nil {
+		return err
+	}
+	return s.nats.wait(ctx, func(ctx context.Context) error { return accepts(ctx, addrs[0]) })
+}
+
+func (s *stack) startWorker(ctx context.Context) error {
+	addrs, err := freeAddrs(1)
+	if err != nil {
+		return err
+	}
+	s.worker, err = start(s.dir, "ommer-worker", s.program("ommer-worker"),
+		"--nats", s.natsURL, "--network", network, "--upstream", "http://"+s.gethAddr, "--admin", addrs[0])
+	if err != nil {
+		return err
+	}
+	return s.worker.wait(ctx, func(ctx context.Context) error { return ready(ctx, addrs[0]) })
+}
+
+// createKey issues the API key. The command writes it as the last line of its
+// standard output.
+func (s *stack) createKey(ctx context.Context) error {
+	cmd := command(ctx, s.program("ommer"), "keys", "create", "--name", "bench", "--nats", s.natsURL)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("ommer keys create: %w: %s", err, stderr.Bytes())
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	s.key = lines[len(lines)-1]
+	return nil
+}
+
+func (s *stack) certify(context.Context) error {
+	_, certFile, err := edge.SelfSignedTLS(s.dir)
+	if err != nil {
+		return err
+	}
+	s.certFile, s.keyFile = certFile, filepath.Join(s.dir, "key.pem")
+	s.ca, err = os.ReadFile(certFile)
+	return err
+}
+
+func (s *stack) startEdge(ctx context.Context) error { return s.newEdge(ctx) }
+
+// newEdge starts an edge, in place of the one before if there is one, with more
+// flags.
+func (s *stack) newEdge(ctx context.Context, flags ...string) error {
+	if err := s.edge.stop(); err != nil {
+		return err
+	}
+	s.edge = nil
+	addrs, err := freeAddrs(3)
+	if err != nil {
+		return err
+	}
+	s.http, s.https = addrs[0], addrs[1]
+	s.edge, err = start(s.dir, "ommer-edge", s.program("ommer-edge"), append([]string{
+		"--nats", s.natsURL, "--network", network, "--http", s.http, "--https", s.https,
+		"--tls-cert", s.certFile, "--tls-key", s.keyFile, "--admin", addrs[2],
+	}, flags...)...)
+	if err != nil {
+		return err
+	}
+	return s.edge.wait(ctx, func(ctx context.Context) error { return ready(ctx, addrs[2]) })
+}
+
+// tryAll asks every question on every path, so that a mistake is found before
+// anything is measured.
+func (s *stack) tryAll(ctx context.Context) error {
+	size := 0
+	for _, name := range pathNames {
+		d, err := newDialer(s.endpoint(name), s.questions)
+		if err != nil {
+			return err
+		}
+		c, err := d.dial(ctx, time.Now().Add(readyTimeout))
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for i, q := range s.questions {
+			answer, err := c.ask(i)
+			if err == nil {
+				err = q.check(answer)
+			}
+			if err != nil {
+				return errors.Join(fmt.Errorf("%s: %w", name, err), c.close())
+			}
+			size += len(answer)
+		}
+		if err := c.close(); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	s.answerBytes = size / len(pathNames) / len(s.questions)
+	return nil
+}
+
+// When the processes count as at rest: all of them together use no more CPU than
+// restCPU while restOver passes. restAtMost bounds the wait; whoever is busy even then
+// shows in the table.
+const (
+	restOver   = time.Second
+	restCPU    = 50 * time.Millisecond
+	restAtMost = 30 * time.Second
+)
+
+// rest waits until nobody is busy with having been started: geth is for some
+// seconds after it begins to answer.
+func (s *stack) rest(ctx context.Context) error {
+	for end := time.Now().Add(restAtMost); time.Now().Before(end); {
+		before, err := s.cpu()
+		if err != nil {
+			return err
+		}
+		if !pause(ctx, restOver) {
+			return ctx.Err()
+		}
+		after, err := s.cpu()
+		if err != nil {
+			return err
+		}
+		if used := after.minus(before); used.Edge+used.NATS+used.Worker+used.Geth <= restCPU {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Names of the paths that requests take.
+const (
+	pathHTTPS = "https"
+	pathHTTP  = "http"
+	pathWSS   = "wss"
+	pathWS    = "ws"
+	pathGeth  = "geth"
+)
+
+var pathNames = []string{pathHTTPS, pathHTTP, pathWSS, pathWS, pathGeth}
+
+// endpoint is where a path begins.
+func (s *stack) endpoint(path string) endpoint {
+	switch path {
+	case pathHTTPS:
+		return endpoint{Addr: s.https, Path: "/v3/" + s.key, CA: s.ca}
+	case pathHTTP:
+		return endpoint{Addr: s.http, Path: "/v3/" + s.key}
+	case pathWSS:
+		return endpoint{Addr: s.https, Path: "/ws/v3/" + s.key, WS: true, CA: s.ca}
+	case pathWS:
+		return endpoint{Addr: s.http, Path: "/ws/v3/" + s.key, WS: true}
+	default:
+		return endpoint{Addr: s.gethAddr, Path: "/"}
+	}
+}
+
+// accepts says whether somebody listens on addr.
+func accepts(ctx context.Context, addr string) error {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// ready asks an admin listener whether its process is.
+func ready(ctx context.Context, admin string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read from
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("/readyz says %s", resp.Status)
+	}
+	return nil
+}
+
+func port(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }

@@ -1,0 +1,87 @@
+package main
+
+import "slices"
+
+// row is a path under one number of connections, over all rounds. Every figure but
+// the lowest and highest rate is a median of its own.
+type row struct {
+	Path                       string
+	Conns                      int
+	PerSecond, Lowest, Highest float64
+	P50, P99                   float64 // ms
+
+	// CPU in microseconds per request. Ours is that of the edge, NATS and the worker
+	// together.
+	Edge, NATS, Worker, Ours, Geth, Load float64
+
+	// RateToGeth and CPUToGeth divide by geth's figure of the same round; 0 without
+	// geth, and for geth itself.
+	RateToGeth, CPUToGeth float64
+}
+
+// rows groups the cells by number of connections and path, in the order of their
+// first appearance.
+func (r *report) rows() [][]row {
+	var groups [][]row
+	for _, conns := range distinct(r.Cells, func(c cell) int { return c.Conns }) {
+		same := slices.DeleteFunc(slices.Clone(r.Cells), func(c cell) bool { return c.Conns != conns })
+		geth := ofPath(same, pathGeth)
+		var rows []row
+		for _, path := range distinct(same, func(c cell) string { return c.Path }) {
+			rows = append(rows, summarize(ofPath(same, path), geth))
+		}
+		groups = append(groups, rows)
+	}
+	return groups
+}
+
+// summarize makes a row of a path's rounds and those of geth beside them.
+func summarize(rounds, geth []cell) row {
+	each := func(f func(cell) float64) []float64 {
+		var values []float64
+		for _, c := range rounds {
+			values = append(values, f(c))
+		}
+		return values
+	}
+	rates := each(cell.perSecond)
+	r := row{
+		Path: rounds[0].Path, Conns: rounds[0].Conns,
+		PerSecond: median(rates), Lowest: slices.Min(rates), Highest: slices.Max(rates),
+		P50:    median(each(func(c cell) float64 { return c.P50.Seconds() * 1e3 })),
+		P99:    median(each(func(c cell) float64 { return c.P99.Seconds() * 1e3 })),
+		Edge:   median(each(func(c cell) float64 { return c.perRequest(c.CPU.Edge) })),
+		NATS:   median(each(func(c cell) float64 { return c.perRequest(c.CPU.NATS) })),
+		Worker: median(each(func(c cell) float64 { return c.perRequest(c.CPU.Worker) })),
+		Ours:   median(each(func(c cell) float64 { return c.perRequest(c.CPU.ours()) })),
+		Geth:   median(each(func(c cell) float64 { return c.perRequest(c.CPU.Geth) })),
+		Load:   median(each(func(c cell) float64 { return c.perRequest(c.CPU.Load) })),
+	}
+	if r.Path == pathGeth || len(geth) != len(rounds) {
+		return r
+	}
+	var rate, cpu []float64
+	for i, c := range rounds {
+		rate = append(rate, c.perSecond()/geth[i].perSecond())
+		if g := geth[i].perRequest(geth[i].CPU.Geth); g > 0 {
+			cpu = append(cpu, c.perRequest(c.CPU.ours())/g)
+		}
+	}
+	r.RateToGeth, r.CPUToGeth = median(rate), median(cpu)
+	return r
+}
+
+func ofPath(cells []cell, path string) []cell {
+	return slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Path != path })
+}
+
+// distinct returns the values in the order of their first appearance.
+func distinct[T comparable](cells []cell, of func(cell) T) []T {
+	var values []T
+	for _, c := range cells {
+		if v := of(c); !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	return values
+}

@@ -1,0 +1,15 @@
+// Package e2e looks at the programs from outside: its tests run the binaries as
+// processes on loopback, ask them as clients do, and end them as machines do.
+//
+// The tests have the build tag e2e and take the programs (ommer, ommer-edge,
+// ommer-worker, nats-server) from the folder that OMMER_BIN names; `make e2e`
+// builds them. The upstream node is deploy/devnode inside of the test process, over
+// the real Sepolia blocks that the go-ethereum module carries. What is true is read
+// from that file with workers/archive and go-ethereum's types, by no code that
+// renders or serves an answer.
+//
+// Nothing here imports the edge, the bus or the workers' lookups, and nothing
+// waits for a length of time: each wait is for a condition, and bounded. Every
+// process belongs to one test, is ended by its id when that test ends, and the end
+// of its log is printed if the test failed.
+package e2e

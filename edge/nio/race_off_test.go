@@ -1,0 +1,5 @@
+//go:build !race
+
+package nio
+
+const raceEnabled = false
