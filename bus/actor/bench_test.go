@@ -8,7 +8,7 @@ import (
 )
 
 // ping is a message as the hot path sends them: a pointer.
-type ping struct{ n int }
+type ping struct{ _ int }
 
 // counter counts what it receives and says when it has reached want.
 type counter struct {

@@ -155,7 +155,7 @@ func (p *proc) crash(err error) {
 		pause = p.backoff.next(now)
 		p.pause = time.AfterFunc(pause, func() { p.signal(sigWake) })
 	}
-	p.logCrash("actor crashed", err, slog.Duration("restart_in", pause))
+	p.logCrash("Receive", err, slog.Duration("restart_in", pause))
 }
 
 // restart makes the next value. When that fails, it is a crash too, and at a stop
@@ -202,16 +202,16 @@ func (p *proc) finish() {
 func (p *proc) contain(what string, f func()) {
 	err := guard(func() error { f(); return nil })
 	if err != nil {
-		p.logCrash("actor panicked in "+what, err)
+		p.logCrash(what, err)
 	}
 }
 
-func (p *proc) logCrash(msg string, err error, attrs ...any) {
-	attrs = append(attrs, slog.Any("error", err))
+func (p *proc) logCrash(where string, err error, attrs ...any) {
+	attrs = append(attrs, slog.String("in", where), slog.Any("error", err))
 	if pe, ok := errors.AsType[*PanicError](err); ok {
 		attrs = append(attrs, slog.String("stack", string(pe.Stack)))
 	}
-	p.log.Error(msg, attrs...)
+	p.log.Error("actor crashed", attrs...)
 }
 
 // guard calls f and returns a panic in it as an error.

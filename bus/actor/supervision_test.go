@@ -236,7 +236,7 @@ func TestContained(t *testing.T) {
 		<-r.Done()
 		f.wantNotes("crashed good stopped")
 		for _, what := range []string{"Fail", "Crashed", "Stopped"} {
-			if !strings.Contains(log.String(), "panicked in "+what) {
+			if !strings.Contains(log.String(), "in="+what) {
 				t.Errorf("the log does not tell of the panic in %s: %s", what, &log)
 			}
 		}

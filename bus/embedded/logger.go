@@ -48,6 +48,6 @@ func (l *logger) Fatalf(format string, v ...any) {
 
 func (l *logger) emit(level slog.Level, format string, v []any) {
 	if ctx := context.Background(); l.log.Enabled(ctx, level) {
-		l.log.Log(ctx, level, fmt.Sprintf(format, v...))
+		l.log.Log(ctx, level, "nats-server", "text", fmt.Sprintf(format, v...))
 	}
 }

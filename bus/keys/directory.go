@@ -29,7 +29,7 @@ const (
 	maxStatic = 64
 )
 
-// ErrStatic: a static key has characters or a length that it may not have.
+// ErrStatic is returned when a static key has characters or a length that it may not have.
 var ErrStatic = errors.New("a static API key must be 8 to 64 characters of A-Z a-z 0-9 . _ ~ -")
 
 // DirectoryConfig says where a Directory reads the keys.

@@ -32,7 +32,7 @@ const (
 	Len = len(prefix) + secretLen + checkLen
 )
 
-// ErrMalformed: a key is mistyped, or none. The text never repeats it.
+// ErrMalformed is returned for a key that is mistyped, or none. The text never repeats it.
 var ErrMalformed = errors.New("malformed API key")
 
 // New makes a key.

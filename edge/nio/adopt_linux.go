@@ -69,7 +69,7 @@ func (e *engine) adopt(nb *nbio.Conn) error {
 		_ = nb.Close()
 		return fmt.Errorf("dup: %w", err)
 	}
-	defer unix.Close(socket)
+	defer func() { _ = unix.Close(socket) }() // dup3 has made another of it
 	if err := unix.Dup3(e.pipe[0], fd, unix.O_CLOEXEC); err != nil {
 		_ = nb.Close()
 		return fmt.Errorf("dup3: %w", err)

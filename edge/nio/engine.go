@@ -133,8 +133,8 @@ func awaitPollers(e *nbio.Engine, pollers int) error {
 		return err
 	}
 	f := os.NewFile(uintptr(fds[0]), "probe")
-	defer f.Close()
-	var held []net.Conn // keep descriptors from being the same ones again
+	defer func() { _ = f.Close() }() // it was only read from
+	var held []net.Conn              // keep descriptors from being the same ones again
 	defer func() {
 		for _, c := range held {
 			_ = c.Close()

@@ -2,6 +2,7 @@ package nio
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,7 +23,7 @@ func refused(t *testing.T, c net.Conn) {
 	_, _ = c.Write([]byte("x"))
 	if n, err := c.Read(make([]byte, 1)); n > 0 || err == nil {
 		t.Error("the connection was served, want it closed")
-	} else if ne, ok := err.(net.Error); ok && ne.Timeout() {
+	} else if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 		t.Error("the connection was neither served nor closed")
 	}
 }

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 func start(t testing.TB, cfg Config) *Loop {
 	t.Helper()
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	l, err := New(cfg)
 	if err != nil {

@@ -49,6 +49,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
+//nolint:unused // reflect reads the fields
 func TestTrimOfAnotherLayout(t *testing.T) {
 	type renamed struct {
 		raw, hand bytes.Buffer

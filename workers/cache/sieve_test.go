@@ -156,8 +156,8 @@ func FuzzSieve(f *testing.F) {
 func TestSieveOverhead(t *testing.T) {
 	type key [6]uint64
 	type value struct {
-		data    [2][]byte
-		expires int64
+		_ [2][]byte
+		_ int64
 	}
 	for _, entries := range []int{10_000, 100_000, 150_000} {
 		var before, after runtime.MemStats

@@ -95,7 +95,7 @@ func (sc scrubber) callError(err error) error {
 	case errors.As(err, &syntax), errors.As(err, &typed):
 		return fmt.Errorf("%w: the answer is not JSON-RPC: %s", ErrFailed, sc.text(err.Error()))
 	case errors.Is(err, rpc.ErrMissingBatchResponse), errors.Is(err, rpc.ErrNoResult):
-		return fmt.Errorf("%w: %s", ErrFailed, err)
+		return fmt.Errorf("%w: %w", ErrFailed, err)
 	case errors.As(err, &inURL):
 		err = inURL.Err // without the URL around it
 	}

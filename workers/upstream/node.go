@@ -152,7 +152,7 @@ func (n *node) dial(ctx context.Context) (*rpc.Client, error) {
 		client.Close()
 		err = n.scrub.callError(err)
 		if errors.Is(err, errNoBlock) {
-			err = fmt.Errorf("%w: %s", ErrFailed, err)
+			err = fmt.Errorf("%w: %v", ErrFailed, err.Error()) // no longer errNoBlock
 		}
 		return nil, fmt.Errorf("eth_chainId: %w", err)
 	}

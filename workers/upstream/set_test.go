@@ -149,7 +149,7 @@ func pendingProxy(t *testing.T, w http.ResponseWriter, r *http.Request, node *up
 		return
 	}
 	defer http.DefaultClient.CloseIdleConnections()
-	defer resp.Body.Close() //nolint:errcheck // of a test's answer that was read
+	defer resp.Body.Close()
 	body.Reset()
 	if _, err := body.ReadFrom(resp.Body); err != nil {
 		t.Error(err)

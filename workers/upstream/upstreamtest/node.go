@@ -140,7 +140,7 @@ func (e *Error) ErrorCode() int { return e.Code }
 type ethAPI struct{ n *Node }
 
 // ChainId answers eth_chainId.
-func (a *ethAPI) ChainId() hexutil.Uint64 { //nolint:revive,staticcheck // go-ethereum's server derives the call's name from it
+func (a *ethAPI) ChainId() hexutil.Uint64 { //nolint:staticcheck // go-ethereum's server derives the call's name from it
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	return hexutil.Uint64(a.n.chainID)
