@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,6 +39,9 @@ type serve struct {
 
 // Run implements the command.
 func (s *serve) Run(std streams) (err error) {
+	if s.Blocks != "" && len(s.Worker.Upstream) > 0 {
+		return process.Usage{Err: errors.New("--blocks is for the development node, which does not run with --upstream")}
+	}
 	log := s.Process.Logger(std.err)
 	if err := os.MkdirAll(s.Data, 0o700); err != nil {
 		return fmt.Errorf("--data: %w", err)
