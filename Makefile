@@ -41,7 +41,7 @@ fuzz: ## Each fuzz target for FUZZTIME (20s)
 	done
 
 e2e: build $(BIN)/nats-server ## The programs as processes: two edges, three workers, one NATS server
-	OMMER_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -timeout 20m -tags e2e ./deploy/e2e/...
+	OMMER_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -v -timeout 20m -tags e2e ./deploy/e2e/...
 
 bench: build $(BIN)/nats-server $(BIN)/geth ## Requests per second, CPU per request and memory per connection, against geth
 	$(GO) run ./deploy/bench --bin $(CURDIR)/$(BIN)

@@ -17,8 +17,9 @@ import (
 // Defaults and bounds of ServerConfig.
 const (
 	DefaultMaxInFlight = 4096
+	// MaxInFlightLimit is the most that MaxInFlight can be set to.
+	MaxInFlightLimit = 1 << 20
 
-	maxInFlight = 1 << 20
 	// maxBacklog bounds in bytes what waits to be decoded, per subscription. The
 	// receiving side waits for nothing, so the backlog is what arrives while its
 	// goroutine is not scheduled; 16 MiB is about 100,000 questions.
@@ -122,8 +123,8 @@ func (cfg ServerConfig) validate() error {
 	if cfg.Link == nil || cfg.Resolver == nil {
 		return fmt.Errorf("%w: Link and Resolver are needed", ErrConfig)
 	}
-	if cfg.MaxInFlight < 1 || cfg.MaxInFlight > maxInFlight {
-		return fmt.Errorf("%w: MaxInFlight must be 1 to %d", ErrConfig, maxInFlight)
+	if cfg.MaxInFlight < 1 || cfg.MaxInFlight > MaxInFlightLimit {
+		return fmt.Errorf("%w: MaxInFlight must be 1 to %d", ErrConfig, MaxInFlightLimit)
 	}
 	if cfg.Timeout < time.Millisecond || cfg.Timeout > maxTimeout {
 		return fmt.Errorf("%w: Timeout must be 1 ms to %v", ErrConfig, maxTimeout)

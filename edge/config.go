@@ -3,6 +3,7 @@ package edge
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,8 +39,10 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	var err error
 	if c.Limits, err = c.Limits.withDefaults(); err != nil {
-		return c, err
+		return c, fmt.Errorf("edge: %w", err)
 	}
-	c.Timeouts, err = c.Timeouts.withDefaults()
-	return c, err
+	if c.Timeouts, err = c.Timeouts.withDefaults(); err != nil {
+		return c, fmt.Errorf("edge: %w", err)
+	}
+	return c, nil
 }

@@ -11,6 +11,7 @@ import (
 var (
 	errIdle     = errors.New("idle")
 	errSlow     = errors.New("request not complete in time")
+	errCrowded  = errors.New("too many messages in part")
 	errStalled  = errors.New("client does not read")
 	errSilent   = errors.New("no answer to ping")
 	errLeaving  = errors.New("node is stopping")

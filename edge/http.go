@@ -154,7 +154,7 @@ func (s *session) request(v verdict, w *scratch) {
 	}
 	x.http, x.verdict = true, v
 	s.push(x)
-	s.begin(x)
+	s.begin(x, w)
 }
 
 // upgrade opens a WebSocket.
@@ -223,10 +223,13 @@ func (s *session) writeDone(w *scratch) {
 			x.close = true
 		}
 		s.writeHTTP(x, w)
-		ends := x.close
+		ends, why := x.close, errAsked
+		if x.refusal != nil && x.refusal.why != nil {
+			why = x.refusal.why
+		}
 		x.release()
 		if ends {
-			s.goodbye(w, errAsked)
+			s.goodbye(w, why)
 			return
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,11 +21,12 @@ type Limits struct {
 	Unread    int `default:"262144" help:"Bytes that wait for a client beyond which it is not read."`
 	Unwritten int `default:"33554432" help:"Bytes that wait for a client beyond which it is closed."`
 
+	InputTotal        int `default:"536870912" help:"Bytes of messages that have come in part, of all clients together."`
 	UnwrittenTotal    int `default:"536870912" help:"Bytes that wait for all clients together."`
 	Conns             int `default:"0" help:"Open connections; 0 means nine tenths of the files that the process may open."`
-	ConnsPerAddr      int `default:"20000" help:"Open connections of one address (one IPv6 /64)."`
+	ConnsPerAddr      int `default:"0" help:"Open connections of one address (one IPv6 /64); 0 means half of them. Behind a balancer allow all."`
 	Handshakes        int `default:"512" help:"TLS handshakes at a time."`
-	HandshakesPerAddr int `default:"1024" help:"TLS handshakes of one address, running or waiting."`
+	HandshakesPerAddr int `default:"128" help:"TLS handshakes of one address, running or waiting."`
 	HandshakeQueue    int `default:"4096" help:"Connections that wait for their TLS handshake."`
 }
 
@@ -33,7 +35,7 @@ type Limits struct {
 type Timeouts struct {
 	Handshake time.Duration `default:"5s" help:"A TLS handshake, waiting for it included."`
 	Header    time.Duration `default:"5s" help:"From a request's first byte to the end of its header."`
-	Body      time.Duration `default:"10s" help:"From there to the end of its body."`
+	Body      time.Duration `default:"10s" help:"From there to the end of its body, and from a WebSocket message's first byte to its last."`
 	Idle      time.Duration `default:"60s" help:"An HTTP connection without a request."`
 	Ping      time.Duration `default:"30s" help:"A silent WebSocket until it is pinged, and from there until it is closed."`
 	Write     time.Duration `default:"30s" help:"A client that reads none of what waits for it."`
@@ -45,12 +47,18 @@ type Timeouts struct {
 // unwritten bytes: its header, and what was queued before.
 const replySlack = 1 << 20
 
+// Validate reports limits that cannot work, by the names of their flags.
+func (l Limits) Validate() error {
+	_, err := l.withDefaults()
+	return err
+}
+
 func (l Limits) withDefaults() (Limits, error) {
 	if err := setDefaults(reflect.ValueOf(&l).Elem()); err != nil {
-		return l, fmt.Errorf("edge: limits: %w", err)
+		return l, fmt.Errorf("--limit-%w", err)
 	}
 	if l.Unwritten < l.Response+l.Unread+replySlack {
-		return l, fmt.Errorf("edge: limits: unwritten (%d) must hold the largest response (%d), unread (%d) and %d more",
+		return l, fmt.Errorf("--limit-unwritten: %d must hold the largest response (%d), what may be unread (%d) and %d more",
 			l.Unwritten, l.Response, l.Unread, replySlack)
 	}
 	return l, nil
@@ -58,7 +66,7 @@ func (l Limits) withDefaults() (Limits, error) {
 
 func (t Timeouts) withDefaults() (Timeouts, error) {
 	if err := setDefaults(reflect.ValueOf(&t).Elem()); err != nil {
-		return t, fmt.Errorf("edge: timeouts: %w", err)
+		return t, fmt.Errorf("--timeout-%w", err)
 	}
 	return t, nil
 }
@@ -69,7 +77,7 @@ func setDefaults(v reflect.Value) error {
 		field, f := v.Type().Field(i), v.Field(i)
 		switch {
 		case f.Int() < 0:
-			return fmt.Errorf("%s is negative", field.Name)
+			return fmt.Errorf("%s: must not be negative", strings.ToLower(field.Name))
 		case f.Int() > 0:
 		case field.Type == reflect.TypeFor[time.Duration]():
 			d, err := time.ParseDuration(field.Tag.Get("default"))

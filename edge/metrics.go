@@ -44,7 +44,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	ends := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ommer_edge_sessions_ended_total", Help: "Connections that the edge ended, by reason.",
 	}, []string{"reason"})
-	for _, why := range []error{errIdle, errSlow, errStalled, errSilent, errLeaving, errRevoked, errProtocol, errClosing, errEnded, errAsked, errPanicked} {
+	for _, why := range []error{errIdle, errSlow, errCrowded, errStalled, errSilent, errLeaving, errRevoked, errProtocol, errClosing, errEnded, errAsked, errPanicked} {
 		m.ends[why] = ends.WithLabelValues(why.Error())
 	}
 	m.messages = prometheus.NewCounter(prometheus.CounterOpts{

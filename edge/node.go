@@ -33,6 +33,7 @@ type node struct {
 	date     http1.Date
 
 	open     atomic.Int64  // sessions
+	held     atomic.Int64  // bytes of their partial messages
 	stopping atomic.Bool   // sessions are to leave
 	idle     chan struct{} // poked when stopping and no session is left
 }
@@ -123,7 +124,7 @@ func (n *Node) drain(ctx context.Context) {
 	const steps = 50
 	tick := time.NewTicker(max(n.cfg.Timeouts.Drain/2/steps, time.Millisecond))
 	defer tick.Stop()
-	atOnce := max(len(leaving)/steps, 256) // so few leave without being noticed
+	atOnce := max((len(leaving)+steps-1)/steps, 16) // a few leave without a wait
 	for len(leaving) > 0 && ctx.Err() == nil {
 		some := leaving[:min(atOnce, len(leaving))]
 		for _, s := range some {

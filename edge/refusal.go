@@ -3,6 +3,7 @@ package edge
 import (
 	"github.com/ommer/ommer/edge/http1"
 	"github.com/ommer/ommer/edge/ws"
+	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/schema/jsonrpc"
 )
 
@@ -13,6 +14,7 @@ type refusal struct {
 	kind   string // Content-Type
 	body   []byte
 	fields []byte // preformatted header fields
+	why    error  // what the metrics call it when it ends the session
 }
 
 const (
@@ -47,10 +49,18 @@ var (
 	refuseNotFound  = text(404, "not found: the service is at /v3/<API_KEY> and /ws/v3/<API_KEY>", "")
 	refuseVerb      = text(405, "method not allowed: send JSON-RPC with POST", "Allow: POST, OPTIONS\r\n")
 	refuseVerbWS    = text(405, "method not allowed: a WebSocket is opened with GET", "Allow: GET\r\n")
-	refuseTimeout   = text(408, "request not complete in time", "")
 	refuseType      = text(415, "invalid content type, only application/json is supported", "")
 	refuseNoUpgrade = text(426, "this is a WebSocket address: ask for an upgrade, or POST to /v3/<API_KEY>",
 		"Upgrade: websocket\r\nConnection: Upgrade\r\n")
+)
+
+// These end a session by themselves.
+var (
+	refuseTimeout = &refusal{status: 408, kind: typeText, body: []byte("request not complete in time\n"), why: errSlow}
+	refuseCrowded = &refusal{
+		status: 429, kind: typeJSON, body: jsonrpc.AppendError(nil, nil, (&schema.Error{Code: schema.Overloaded}).Reply()),
+		fields: []byte("Retry-After: 1\r\n"), why: errCrowded,
+	}
 )
 
 // byStatus holds what the parser refuses with.
@@ -106,7 +116,7 @@ func appendOK(dst, body []byte, v verdict, date []byte) []byte {
 
 // statuses are those that the edge answers with, for the metrics.
 func statuses() []int {
-	all := []int{101, 200, 204, 401, 404, 405, 408, 415, 426}
+	all := []int{101, 200, 204, 401, 404, 405, 408, 415, 426, 429}
 	for s := range byStatus {
 		all = append(all, s)
 	}

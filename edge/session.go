@@ -53,6 +53,7 @@ type session struct {
 
 	inFlight  int32 // lookups that are not answered
 	queued    int32 // exchanges that are not written
+	held      int32 // bytes of partial, as counted by the node
 	unwritten int32 // what nio held when the write timer was set
 
 	phase    phase
@@ -71,6 +72,7 @@ const (
 	timerIdle
 	timerHeader
 	timerBody
+	timerMessage
 	timerPing
 	timerPong
 	timerWrite
@@ -90,13 +92,15 @@ type scratch struct {
 	out     []byte         // to be written at the end of the turn
 	body    []byte         // an answer without its framing
 	calls   []jsonrpc.Call // of the message being read
+	events  int            // taken in this turn
 	request http1.Request
 }
 
 const (
-	// maxReads is how many buffers of input a session takes in one turn before
-	// others get theirs.
-	maxReads = 8
+	// maxReads and maxEvents are how many buffers of input and how many messages in
+	// them a session takes in one turn before others get theirs.
+	maxReads  = 8
+	maxEvents = 1024
 	// keptOut bounds the output buffers that are kept for the next turn.
 	keptOut = 256 << 10
 )
@@ -177,7 +181,8 @@ func (s *session) contain() {
 	}
 	s.node.log.Error("session panicked", "panic", v, "stack", string(debug.Stack()))
 	s.node.metrics.ended(errPanicked)
-	s.partial, s.first, s.last = nil, nil, nil
+	s.node.held.Add(int64(-s.held))
+	s.partial, s.first, s.last, s.held = nil, nil, nil, 0
 	if s.phase != gone {
 		s.phase = gone
 		s.node.forget()
@@ -201,7 +206,7 @@ func (s *session) turn(bits uint32, w *scratch) (again bool) {
 		}
 		return false
 	}
-	w.out = w.out[:0]
+	w.out, w.events = w.out[:0], 0
 	for x := answered; x != nil; {
 		next := x.link
 		x.link = nil
@@ -280,13 +285,13 @@ func (s *session) read(w *scratch) (again bool) {
 		if len(in) > 0 || s.partial != nil {
 			in = in[s.consume(in, w):]
 		}
-		if !s.readable || s.paused() {
+		if s.paused() {
 			break
 		}
-		if reads++; reads > maxReads {
-			again = true
+		if again = w.events >= maxEvents || s.readable && reads >= maxReads; again || !s.readable {
 			break
 		}
+		reads++
 		copy(w.in[:], in)
 		n, err := s.conn.Read(w.in[len(in):])
 		in = w.in[:len(in)+n]
@@ -305,14 +310,14 @@ func (s *session) read(w *scratch) (again bool) {
 	case s.deaf:
 		in = nil
 	}
-	s.keep(in)
+	s.keep(in, w)
 	return again
 }
 
 // consume hands input to the protocol and returns how much of it was taken. What
 // is left needs more bytes, or the session is paused.
 func (s *session) consume(in []byte, w *scratch) (n int) {
-	for more := false; !more && !s.paused(); {
+	for more := false; !more && !s.paused() && w.events < maxEvents; w.events++ {
 		var took int
 		if s.phase == speaksHTTP {
 			took, more = s.consumeHTTP(in[n:], w)
@@ -328,7 +333,7 @@ func (s *session) consume(in []byte, w *scratch) (n int) {
 }
 
 // keep stores what must outlive the turn, or nothing.
-func (s *session) keep(in []byte) {
+func (s *session) keep(in []byte, w *scratch) {
 	p := s.partial
 	if len(in) > 0 {
 		if p == nil {
@@ -336,9 +341,30 @@ func (s *session) keep(in []byte) {
 		}
 		p.in = append(p.in[:0], in...)
 	}
-	if p != nil && len(p.in) == 0 && p.idle() {
-		s.drop()
+	if p == nil {
+		return
 	}
+	p.ws.Release()
+	if len(p.in) == 0 && p.idle() {
+		s.drop()
+		return
+	}
+	more := int32(len(p.in)+p.http.parser.Buffered()+p.ws.Buffered()) - s.held
+	s.held += more
+	if total := s.node.held.Add(int64(more)); more > 0 && total > int64(s.node.cfg.Limits.InputTotal) {
+		s.crowded(w)
+	}
+}
+
+// crowded ends a session that would hold more of a message when all of them
+// together hold too much.
+func (s *session) crowded(w *scratch) {
+	if s.phase == speaksWS {
+		s.closeWS(w, ws.CodeTryAgainLater, "too many messages in part", errCrowded)
+	} else {
+		s.refuse(w, refuseCrowded)
+	}
+	s.drop()
 }
 
 // idle says whether nothing would be lost without p.
@@ -358,6 +384,8 @@ func (s *session) borrow() *partial {
 func (s *session) drop() {
 	if p := s.partial; p != nil {
 		s.partial = nil
+		s.node.held.Add(int64(-s.held))
+		s.held = 0
 		p.http.parser.Release()
 		p.in = p.in[:0]
 		if cap(p.in) > keptOut {
@@ -473,15 +501,17 @@ func (s *session) setTimer(drained bool) {
 	}
 	want, after, restart := timerNone, time.Duration(0), false
 	switch {
+	case s.phase == speaksWS && s.partial != nil && !s.paused():
+		want, after = timerMessage, t.Body
 	case s.phase == speaksWS:
 		if s.timer == timerPong && !s.heard {
 			return
 		}
-		want, after, restart = timerPing, t.Ping, s.heard
+		want, after, restart = timerPing, t.Ping, s.heard || s.timer == timerMessage
 		s.heard = false
 	case s.partial != nil && s.partial.http.inBody:
 		want, after = timerBody, t.Body
-	case s.partial != nil && !s.partial.http.idle() && !s.paused():
+	case s.partial != nil && !s.paused():
 		want, after = timerHeader, t.Header
 	case s.queued > 0:
 		want = timerNone
@@ -504,6 +534,8 @@ func (s *session) expired(w *scratch) {
 		s.goodbye(w, errIdle)
 	case timerHeader, timerBody:
 		s.refuse(w, refuseTimeout)
+	case timerMessage:
+		s.closeWS(w, ws.CodePolicyViolation, "message not complete in time", errSlow)
 	case timerPing:
 		s.ping(w)
 		s.timer = timerPong

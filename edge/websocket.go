@@ -50,11 +50,9 @@ func (s *session) consumeWS(in []byte, w *scratch) (n int, more bool) {
 // message takes one message of a WebSocket.
 func (s *session) message(text []byte, w *scratch) {
 	s.node.metrics.messages.Inc()
-	x := s.parse(text, s.room(), w)
-	if x == nil {
-		return
+	if x := s.parse(text, s.room(), w); x != nil {
+		s.begin(x, w)
 	}
-	s.begin(x)
 }
 
 // room is how many more lookups a WebSocket may have in flight.
@@ -82,10 +80,15 @@ func (s *session) parse(text []byte, room int, w *scratch) *exchange {
 	return x
 }
 
-// begin asks what the exchange needs to know.
-func (s *session) begin(x *exchange) {
+// begin asks what the exchange needs to know. One that needs nothing is answered
+// here and now: only lookups may wait, for only they are limited in number.
+func (s *session) begin(x *exchange, w *scratch) {
 	s.inFlight += x.asked
 	s.queued++
+	if x.asked == 0 {
+		s.complete(x, w)
+		return
+	}
 	x.ask(s.node.cfg.Resolver, time.Now().Add(s.node.cfg.Timeouts.Lookup))
 }
 

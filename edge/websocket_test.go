@@ -8,12 +8,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ommer/ommer/edge"
 )
@@ -207,20 +209,7 @@ func frame(t *testing.T, r *bufio.Reader) string {
 
 func TestWebSocketPings(t *testing.T) {
 	f := start(t, func(c *edge.Config) { c.Timeouts.Ping = 300 * time.Millisecond })
-	for name, before := range map[string]string{
-		"between messages": "",
-		"within a message": "\x01\x81\x00\x00\x00\x00{",
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, r := f.upgrade(t)
-			io.WriteString(c, before)
-			pings(t, c, r)
-		})
-	}
-}
-
-func pings(t *testing.T, c net.Conn, r *bufio.Reader) {
-	t.Helper()
+	c, r := f.upgrade(t)
 	if got := frame(t, r); got != "\x89\x00" {
 		t.Fatalf("got %q, want a ping", got)
 	}
@@ -233,6 +222,77 @@ func pings(t *testing.T, c net.Conn, r *bufio.Reader) {
 	}
 	if _, err := r.ReadByte(); err != io.EOF {
 		t.Errorf("the connection stays: %v", err)
+	}
+}
+
+func TestWebSocketMessageTimeout(t *testing.T) {
+	f := start(t, func(c *edge.Config) { c.Timeouts.Body = 300 * time.Millisecond })
+	for name, part := range map[string]string{
+		"half a header":   "\x81",
+		"half a frame":    "\x81\x85\x00\x00\x00\x00{",
+		"one fragment":    "\x01\x81\x00\x00\x00\x00{",
+		"a whole one too": "\x81\x81\x00\x00\x00\x00 \x81",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, r := f.upgrade(t)
+			io.WriteString(c, part)
+			stop := make(chan struct{})
+			defer close(stop)
+			go func() { // bytes that come now and then change nothing
+				tick := time.NewTicker(50 * time.Millisecond)
+				defer tick.Stop()
+				for name == "one fragment" {
+					select {
+					case <-tick.C:
+						io.WriteString(c, "\x00\x80\x00\x00\x00\x00")
+					case <-stop:
+						return
+					}
+				}
+			}()
+			if got := frame(t, r); !strings.HasPrefix(got[2:], "\x03\xf0") {
+				t.Errorf("got %q, want a close frame with 1008", got)
+			}
+		})
+	}
+}
+
+// value reads one metric that has no labels.
+func value(t *testing.T, from prometheus.Gatherer, name string) float64 {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
+}
+
+// What is answered without a lookup must not pile up: each answer leaves or stops
+// the reading.
+func TestWebSocketFloodOfErrors(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	f := start(t, func(c *edge.Config) { c.Registerer = registry })
+	c, r := f.upgrade(t)
+	const n = 100_000
+	go io.WriteString(c, strings.Repeat("\x81\x81\x00\x00\x00\x00{", n))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	eventually(t, "the pause", func() bool { return value(t, registry, "ommer_nio_unwritten_bytes") > 0 })
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 {
+		t.Errorf("the heap has grown by %d KiB", grown>>10)
+	}
+	for i := range n {
+		if got := frame(t, r); !strings.Contains(got, "parse error") {
+			t.Fatalf("answer %d: %q", i, got)
+		}
 	}
 }
 

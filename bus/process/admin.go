@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,7 @@ type Check struct {
 	Func func() error
 }
 
-// Admin is the operator's listener: liveness, readiness, metrics.
+// Admin is the operator's listener: liveness, readiness, metrics, profiles.
 type Admin struct {
 	Registry *prometheus.Registry
 
@@ -46,6 +47,9 @@ func NewAdmin(addr Addr, log *slog.Logger) (*Admin, error) {
 	a.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	a.mux.HandleFunc("GET /readyz", a.readyz)
 	a.mux.Handle("GET /metrics", promhttp.HandlerFor(a.Registry, promhttp.HandlerOpts{}))
+	a.mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	a.mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	a.mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	if addr == "" {
 		return a, nil
 	}
@@ -85,7 +89,7 @@ func (a *Admin) Run(ctx context.Context) error {
 		Handler:           a.mux,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      time.Minute,
+		WriteTimeout:      2 * time.Minute, // longer than a profile
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),

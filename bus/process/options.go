@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 // Options are the flags that every process has. Embed them in a command's struct.
 type Options struct {
 	Config    string        `placeholder:"FILE" type:"existingfile" help:"YAML file with any of these flags as keys. Flags win over the environment, the environment over the file."`
-	Admin     Addr          `placeholder:"ADDR" default:"${admin}" help:"Listen here for /livez, /readyz and /metrics, plain HTTP; keep it private. Default ${admin}, empty for none."`
+	Admin     Addr          `placeholder:"ADDR" default:"${admin}" help:"Listen here for /livez, /readyz, /metrics and /debug/pprof/, plain HTTP; keep it private. Default ${admin}, empty for none."`
 	LogLevel  string        `enum:"debug,info,warn,error" default:"info" help:"Least severe level to log: debug, info, warn or error."`
 	LogFormat string        `enum:"text,json" default:"text" help:"How to write log lines: text or json."`
 	StopAfter time.Duration `default:"20s" help:"How long a graceful stop may take as a whole before what is left is cut off."`
@@ -71,6 +72,9 @@ func Parse(cli any, args []string, p Program) (*kong.Context, error) {
 		return nil, err
 	}
 	ctx, err := k.Parse(args)
+	if err == nil {
+		err = notNegative(ctx)
+	}
 	switch {
 	case exited:
 		return nil, ErrHelp
@@ -80,6 +84,16 @@ func Parse(cli any, args []string, p Program) (*kong.Context, error) {
 	default:
 		return ctx, nil
 	}
+}
+
+// notNegative refuses negative numbers and times: no flag has a use for them.
+func notNegative(ctx *kong.Context) error {
+	for _, f := range ctx.Flags() {
+		if v := reflect.ValueOf(ctx.FlagValue(f)); v.IsValid() && v.CanInt() && v.Int() < 0 {
+			return fmt.Errorf("--%s: must not be negative", f.Name)
+		}
+	}
+	return nil
 }
 
 // ExitCode is what a main function exits with for the error that ended it,

@@ -76,6 +76,7 @@ func TestParseMistakesNameTheField(t *testing.T) {
 		{"bad duration", "", []string{"--wait", "soon"}, []string{"--wait", "soon"}},
 		{"bad enum", "", []string{"--log-level", "loud"}, []string{"--log-level", "debug", "loud"}},
 		{"missing file", "", []string{"--config", filepath.Join(dir, "none")}, []string{"--config", "none"}},
+		{"negative time", "", []string{"--wait=-1s"}, []string{"--wait", "negative"}},
 		{"bad address", "", []string{"--admin", "9090"}, []string{"--admin", "9090", "port"}},
 		{"unknown key", "nast: x\n", nil, []string{"x.yaml", `"nast"`, "nats"}},
 		{"bad value in file", "wait: soon\n", nil, []string{"--wait", "soon"}},

@@ -7,6 +7,8 @@ package daemon
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/edge"
@@ -19,16 +21,24 @@ type Options struct {
 	TLSCert string       `name:"tls-cert" placeholder:"FILE" type:"existingfile" help:"Certificate chain, PEM."`
 	TLSKey  string       `name:"tls-key" placeholder:"FILE" type:"existingfile" help:"Its key, PEM."`
 
-	Limits   edge.Limits   `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold:"`
-	Timeouts edge.Timeouts `embed:"" prefix:"timeout-" group:"Time-outs:"`
+	Limits   edge.Limits   `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold (0 means the default):"`
+	Timeouts edge.Timeouts `embed:"" prefix:"timeout-" group:"Time-outs (0 means the default):"`
 }
 
-// Validate reports flags that do not go together. The command line calls it.
+// maxLookup is the longest that the bus keeps a question.
+const maxLookup = time.Hour
+
+// Validate reports flags that do not go together, by their names.
 func (o Options) Validate() error {
-	if (o.TLSCert == "") != (o.TLSKey == "") {
+	switch {
+	case o.HTTPS == "" && o.HTTP == "":
+		return errors.New("--https ADDR or --http ADDR is needed, for example --https :8443 --tls-cert cert.pem --tls-key key.pem")
+	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key need each other")
+	case o.Timeouts.Lookup > maxLookup:
+		return fmt.Errorf("--timeout-lookup: must be %v at most", maxLookup)
 	}
-	return nil
+	return o.Limits.Validate()
 }
 
 // TLS loads the certificate, nil when none is configured.

@@ -63,7 +63,7 @@ var refusals = [reasons]Error{
 	LengthRepeated:     {400, LengthRepeated},
 	LengthAndCoding:    {400, LengthAndCoding},
 	CodingInvalid:      {400, CodingInvalid},
-	CodingUnknown:      {501, CodingUnknown},
+	CodingUnknown:      {400, CodingUnknown},
 	TrailerForbidden:   {400, TrailerForbidden},
 	ExpectationUnknown: {417, ExpectationUnknown},
 	BodyLong:           {413, BodyLong},

@@ -230,4 +230,12 @@ func (p *Parser) Release() {
 
 // Idle reports whether the parser is between requests and has seen nothing of the
 // next one.
-func (p *Parser) Idle() bool { return p.state == inHead && p.scan == 0 }
+func (p *Parser) Idle() bool { return p.state == inHead && p.scan == 0 && !p.blank }
+
+// Buffered returns how many bytes of buffers the parser holds.
+func (p *Parser) Buffered() int {
+	if p.body == nil {
+		return 0
+	}
+	return cap(p.body.b)
+}

@@ -101,12 +101,12 @@ func TestRefused(t *testing.T) {
 		{"coding twice", post(chunked, chunked), 400, CodingInvalid},
 		{"chunked twice", post("Transfer-Encoding: chunked, chunked"), 400, CodingInvalid},
 		{"coding by 1.0", head("POST / HTTP/1.0", chunked), 400, CodingInvalid},
-		{"gzip", post("Transfer-Encoding: gzip"), 501, CodingUnknown},
-		{"gzip, chunked", post("Transfer-Encoding: gzip, chunked"), 501, CodingUnknown},
-		{"identity", post("Transfer-Encoding: identity"), 501, CodingUnknown},
-		{"chunked with a parameter", post("Transfer-Encoding: chunked;q=1"), 501, CodingUnknown},
+		{"gzip", post("Transfer-Encoding: gzip"), 400, CodingUnknown},
+		{"gzip, chunked", post("Transfer-Encoding: gzip, chunked"), 400, CodingUnknown},
+		{"identity", post("Transfer-Encoding: identity"), 400, CodingUnknown},
+		{"chunked with a parameter", post("Transfer-Encoding: chunked;q=1"), 400, CodingUnknown},
 		{"chunked with a vertical tab", post("Transfer-Encoding: \vchunked"), 400, FieldValue},
-		{"xchunked", post("Transfer-Encoding: xchunked"), 501, CodingUnknown},
+		{"xchunked", post("Transfer-Encoding: xchunked"), 400, CodingUnknown},
 		{"trailer announces framing", post(chunked, "Trailer: X, Content-length"), 400, TrailerForbidden},
 
 		// Chunks.

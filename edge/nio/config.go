@@ -25,7 +25,7 @@ type Config struct {
 	// included. Default: nine tenths of the files that the process may open.
 	MaxConns int
 	// MaxConnsPerAddr is the same for one address, where an IPv6 /64 counts as
-	// one. Default: 1024; negative: no limit, for use behind a balancer.
+	// one. Default: half of MaxConns; negative: no limit, for use behind a balancer.
 	MaxConnsPerAddr int
 
 	// Handshakes is how many TLS handshakes run at once, each with a goroutine
@@ -64,7 +64,6 @@ type Config struct {
 }
 
 const (
-	defaultConnsPerAddr   = 1024
 	defaultHandshakes     = 512
 	defaultHandshakesAddr = 64
 	defaultHandshakeQueue = 4096
@@ -98,7 +97,6 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{"Pollers", &c.Pollers, runtime.GOMAXPROCS(0), false},
 		{"MaxConns", &c.MaxConns, maxFiles() / 10 * 9, false},
-		{"MaxConnsPerAddr", &c.MaxConnsPerAddr, defaultConnsPerAddr, true},
 		{"Handshakes", &c.Handshakes, defaultHandshakes, false},
 		{"HandshakesPerAddr", &c.HandshakesPerAddr, defaultHandshakesAddr, true},
 		{"HandshakeQueue", &c.HandshakeQueue, defaultHandshakeQueue, true},
@@ -111,6 +109,9 @@ func (c Config) withDefaults() (Config, error) {
 		if *f.value < 0 && !f.negative {
 			return c, fmt.Errorf("nio: %s is negative: %d", f.name, *f.value)
 		}
+	}
+	if c.MaxConnsPerAddr == 0 {
+		c.MaxConnsPerAddr = max(1, c.MaxConns/2)
 	}
 	for _, f := range []struct {
 		name     string

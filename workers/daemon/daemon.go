@@ -7,6 +7,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -19,8 +20,16 @@ import (
 // Options are the flags of a worker.
 type Options struct {
 	Upstream    []upstream.URL `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first."`
-	CacheBytes  int64          `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks. Default ${default}."`
-	MaxInFlight int            `placeholder:"N" default:"4096" help:"Lookups at a time; more are refused at once, so that another worker can take them. Default ${default}."`
+	CacheBytes  int64          `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks. Default ${default}; 0 means the same."`
+	MaxInFlight int            `placeholder:"N" default:"4096" help:"Lookups at a time; more are refused at once, so that another worker can take them. Default ${default}; 0 means the same."`
+}
+
+// Validate reports values that cannot work, by the names of their flags.
+func (o Options) Validate() error {
+	if o.MaxInFlight > bus.MaxInFlightLimit {
+		return fmt.Errorf("--max-in-flight: must be %d at most", bus.MaxInFlightLimit)
+	}
+	return nil
 }
 
 // Config is what a Daemon is made from.

@@ -31,8 +31,8 @@ type serve struct {
 	NATS    process.Addr    `name:"nats-listen" placeholder:"ADDR" default:"127.0.0.1:4222" help:"Address of the embedded NATS server; it has no password, keep it private. Default ${default}."`
 	Network process.Token   `default:"local" help:"Name of the network on the bus."`
 
-	Limits   edge.Limits     `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold:"`
-	Timeouts edge.Timeouts   `embed:"" prefix:"timeout-" group:"Time-outs:"`
+	Limits   edge.Limits     `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold (0 means the default):"`
+	Timeouts edge.Timeouts   `embed:"" prefix:"timeout-" group:"Time-outs (0 means the default):"`
 	Worker   workerd.Options `embed:""`
 	Process  process.Options `embed:""`
 }
@@ -51,7 +51,7 @@ func (s *serve) Run(std streams) (err error) {
 		return fmt.Errorf("--data: %w", err)
 	}
 	options := edged.Options{HTTPS: s.HTTPS, HTTP: s.HTTP, TLSCert: s.TLSCert, TLSKey: s.TLSKey, Limits: s.Limits, Timeouts: s.Timeouts}
-	if err := options.Validate(); err != nil {
+	if err := errors.Join(options.Validate(), s.Worker.Validate()); err != nil {
 		return process.Usage{Err: err}
 	}
 	tls, err := options.TLS()

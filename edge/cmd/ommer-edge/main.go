@@ -41,8 +41,8 @@ func serve(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.Edge.HTTPS == "" && o.Edge.HTTP == "" {
-		return process.Usage{Err: errors.New("--https ADDR or --http ADDR is needed, for example --https :8443 --tls-cert cert.pem --tls-key key.pem")}
+	if err := o.Edge.Validate(); err != nil {
+		return process.Usage{Err: err}
 	}
 	if o.Edge.HTTPS != "" && o.Edge.TLSCert == "" {
 		return process.Usage{Err: errors.New("--https needs --tls-cert FILE and --tls-key FILE")}

@@ -44,6 +44,9 @@ func serve(args []string, stdout, stderr io.Writer) error {
 	if len(o.Worker.Upstream) == 0 {
 		return process.Usage{Err: errors.New("--upstream URL,... is needed, for example --upstream http://127.0.0.1:8545")}
 	}
+	if err := o.Worker.Validate(); err != nil {
+		return process.Usage{Err: err}
+	}
 	log := o.Process.Logger(stderr)
 	admin, err := process.NewAdmin(o.Process.Admin, log)
 	if err != nil {
