@@ -24,7 +24,7 @@ const (
 	firstBucket = 250 * time.Microsecond
 	buckets     = 17
 	// codes is how many outcomes there are; unknown codes count as Internal.
-	codes = int(schema.Unsupported) + 1
+	codes = schema.Codes
 )
 
 // counts is what a shard counts. It lives under the shard's mutex, which is held

@@ -43,7 +43,7 @@ func (c LinkConfig) options() ([]nats.Option, error) {
 		return nil, err
 	}
 	if len(c.URLs) == 0 || len(c.URLs) > maxURLs {
-		return nil, fmt.Errorf("%w: URLs must name 1 to %d servers", ErrConfig, maxURLs)
+		return nil, fmt.Errorf("%w: URLs (--nats) must name 1 to %d servers", ErrConfig, maxURLs)
 	}
 	for i, s := range c.URLs {
 		if err := checkURL(s); err != nil {
@@ -80,42 +80,42 @@ func (c LinkConfig) options() ([]nats.Option, error) {
 // that a mistake is found at the start and names the field.
 func (c LinkConfig) secure(opts []nats.Option) ([]nats.Option, error) {
 	if c.SeedFile != "" && c.CredsFile != "" {
-		return nil, fmt.Errorf("%w: SeedFile and CredsFile exclude each other", ErrConfig)
+		return nil, fmt.Errorf("%w: SeedFile (--nats-nkey) and CredsFile (--nats-creds) exclude each other", ErrConfig)
 	}
 	if c.SeedFile != "" {
 		o, err := nats.NkeyOptionFromSeed(c.SeedFile)
 		if err != nil {
-			return nil, configError("SeedFile "+c.SeedFile, err)
+			return nil, configError("SeedFile (--nats-nkey) "+c.SeedFile, err)
 		}
 		opts = append(opts, o)
 	}
 	if c.CredsFile != "" {
 		if _, err := os.Stat(c.CredsFile); err != nil {
-			return nil, configError("CredsFile", err)
+			return nil, configError("CredsFile (--nats-creds)", err)
 		}
 		opts = append(opts, nats.UserCredentials(c.CredsFile))
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		return nil, fmt.Errorf("%w: CertFile and KeyFile need each other", ErrConfig)
+		return nil, fmt.Errorf("%w: CertFile (--nats-cert) and KeyFile (--nats-key) need each other", ErrConfig)
 	}
 	var o nats.Options
 	if c.CAFile != "" {
 		ca := nats.RootCAs(c.CAFile)
 		if err := ca(&o); err != nil {
-			return nil, configError("CAFile "+c.CAFile, err)
+			return nil, configError("CAFile (--nats-ca) "+c.CAFile, err)
 		}
 		if _, err := o.RootCAsCB(); err != nil {
-			return nil, configError("CAFile "+c.CAFile, err)
+			return nil, configError("CAFile (--nats-ca) "+c.CAFile, err)
 		}
 		opts = append(opts, ca)
 	}
 	if c.CertFile != "" {
 		cert := nats.ClientCert(c.CertFile, c.KeyFile)
 		if err := cert(&o); err != nil {
-			return nil, configError("CertFile "+c.CertFile, err)
+			return nil, configError("CertFile (--nats-cert) "+c.CertFile, err)
 		}
 		if _, err := o.TLSCertCB(); err != nil {
-			return nil, configError("CertFile "+c.CertFile, err)
+			return nil, configError("CertFile (--nats-cert) "+c.CertFile, err)
 		}
 		opts = append(opts, cert)
 	}

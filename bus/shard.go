@@ -24,6 +24,10 @@ const (
 	// all of them busy with refusing.
 	maxRefused   = 1
 	refusedPause = 2 * time.Millisecond
+	// maxElsewhere is the same for a worker that cannot answer while others may. The
+	// queue group picks at random, so one such worker of four still ends one question
+	// in 256.
+	maxElsewhere = 3
 	// outage is how long questions wait for a lost connection to come back; after
 	// it they fail at once.
 	outage = 2 * time.Second
@@ -144,12 +148,12 @@ func (s *shard) answered(i int32, gen uint32, l *clientLink, answer schema.Answe
 	if a.link == l.number && a.state == sent {
 		s.lanes[l.number].confirm(a.seq)
 	}
-	if e := answer.Err; e != nil && (e.Code == schema.Overloaded || e.Code == schema.Draining) {
+	if tries := triesAfter(answer.Err); tries > 0 {
 		if a.state != sent {
 			return v, false // a copy's refusal: another attempt is under way
 		}
 		pause := refusedPause + rand.N(3*refusedPause)
-		if a.refused < maxRefused && now+int64(pause) < a.due {
+		if int(a.refused) < tries && now+int64(pause) < a.due {
 			a.refused++
 			s.counts.retries[retryRefused]++
 			s.later(i, a, now, pause)
@@ -157,6 +161,22 @@ func (s *shard) answered(i int32, gen uint32, l *clientLink, answer schema.Answe
 		}
 	}
 	return s.finish(i, a, now, answer, true), true
+}
+
+// triesAfter is how often a question may be asked again after the answer e, 0 when e
+// is its end. A worker that is full may stand for all of them, and asking again makes
+// it worse; one that has lost its nodes or is leaving stands for itself.
+func triesAfter(e *schema.Error) int {
+	switch {
+	case e == nil:
+		return 0
+	case e.Code == schema.Overloaded:
+		return maxRefused
+	case e.Code == schema.Draining, e.Code == schema.Unavailable:
+		return maxElsewhere
+	default:
+		return 0
+	}
 }
 
 // missedSome takes a 503 on the shared reply subject. Method zero means that the

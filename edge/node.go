@@ -61,8 +61,8 @@ func New(cfg Config) (*Node, error) {
 		idle:   make(chan struct{}, 1),
 	}}
 	n.date.Set(time.Now())
-	if n.https, err = n.listen(cfg.HTTPS, cfg.TLS); err == nil {
-		n.http, err = n.listen(cfg.HTTP, nil)
+	if n.https, err = n.listen("--https", cfg.HTTPS, cfg.TLS); err == nil {
+		n.http, err = n.listen("--http", cfg.HTTP, nil)
 	}
 	if err != nil {
 		n.pool.Close()
@@ -72,11 +72,15 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-func (n *Node) listen(addr string, config *tls.Config) (net.Addr, error) {
+func (n *Node) listen(flag, addr string, config *tls.Config) (net.Addr, error) {
 	if addr == "" {
 		return nil, nil //nolint:nilnil // no listener is a valid choice
 	}
-	return n.loop.Listen(addr, config, n.accept)
+	bound, err := n.loop.Listen(addr, config, n.accept)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return bound, nil
 }
 
 // HTTPS is where HTTPS and WSS are served, nil when they are not.

@@ -24,9 +24,15 @@ const (
 	NoWorkers
 	// Unsupported: the worker does not know this version or kind of question.
 	Unsupported
+	// Unavailable: the worker reaches no node. Another one may.
+	Unavailable
+
+	// Codes is their number: an array of this length can be indexed by any Code that
+	// this package has made.
+	Codes = int(iota)
 )
 
-var codeNames = [...]string{"ok", "internal", "timeout", "overloaded", "pruned", "draining", "no-workers", "unsupported"}
+var codeNames = [...]string{"ok", "internal", "timeout", "overloaded", "pruned", "draining", "no-workers", "unsupported", "unavailable"}
 
 // String returns a short name, fit for a metric's label.
 func (c Code) String() string {
@@ -75,7 +81,7 @@ const (
 // that does so.
 func (e *Error) Reply() *jsonrpc.Error {
 	switch e.Code {
-	case Timeout:
+	case Timeout, Unavailable:
 		return errTimeout
 	case Overloaded, Draining:
 		return errLimit

@@ -26,7 +26,8 @@ func TestErrorReply(t *testing.T) {
 		{schema.Draining, "draining", overloaded},
 		{schema.NoWorkers, "no-workers", internal},
 		{schema.Unsupported, "unsupported", internal},
-		{schema.Unsupported + 1, "internal", internal},
+		{schema.Unavailable, "unavailable", `{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"request timed out"}}`},
+		{schema.Unavailable + 1, "internal", internal},
 		{255, "internal", internal},
 	}
 	for _, tt := range tests {

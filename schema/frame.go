@@ -160,6 +160,9 @@ func ParseReply(b []byte) (id uint64, a Answer, err error) {
 	}
 	body := b[replyHead:]
 	if c := Code(b[idEnd]); c != OK {
+		if int(c) >= Codes { // of a later version
+			c = Internal
+		}
 		return id, Answer{Err: &Error{Code: c, Detail: string(body[:min(len(body), maxDetail)])}}, nil
 	}
 	if len(body) == 0 {

@@ -33,8 +33,10 @@ func failure(err error) *schema.Error {
 		// A node was reached and is no use: more time would not help.
 	case errors.Is(err, upstream.ErrOverloaded):
 		code = schema.Overloaded
-	case errors.Is(err, upstream.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
 		code = schema.Timeout
+	case errors.Is(err, upstream.ErrUnreachable):
+		code = schema.Unavailable
 	}
 	return &schema.Error{Code: code, Detail: err.Error()}
 }

@@ -23,7 +23,7 @@ const (
 var sourceNames = [numSources]string{"hit", "miss", "coalesced", "beyond"}
 
 // numCodes is the number of codes that failures are counted by.
-const numCodes = int(schema.Unsupported) + 1
+const numCodes = schema.Codes
 
 // counters count for one shard. There is one set per shard so that shards on
 // different cores do not write to the same memory.

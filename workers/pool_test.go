@@ -179,12 +179,12 @@ func TestSecondNodeAnswers(t *testing.T) {
 	}
 }
 
-func TestUnreachableIsTimeout(t *testing.T) {
+func TestUnreachableIsUnavailable(t *testing.T) {
 	s := newSet(t, "http://127.0.0.1:1/"+upstreamtest.Secret)
 	p := newPool(t, Config{Source: s})
 	a := lookup(p, schema.Question{Block: schema.Number(5)}, time.Time{})
-	if a.Err == nil || a.Err.Code != schema.Timeout {
-		t.Fatalf("%.99s %v, want a time-out", a.Result, a.Err)
+	if a.Err == nil || a.Err.Code != schema.Unavailable {
+		t.Fatalf("%.99s %v, want it unavailable", a.Result, a.Err)
 	}
 	if strings.Contains(a.Err.Detail, upstreamtest.Secret) {
 		t.Errorf("the detail shows the URL's secret: %s", a.Err.Detail)
@@ -238,7 +238,7 @@ func TestFailure(t *testing.T) {
 		want schema.Code
 	}{
 		{"pruned", upstream.ErrPruned, schema.Pruned},
-		{"unreachable", upstream.ErrUnreachable, schema.Timeout},
+		{"unreachable", upstream.ErrUnreachable, schema.Unavailable},
 		{"out of time", context.DeadlineExceeded, schema.Timeout},
 		{"overloaded", upstream.ErrOverloaded, schema.Overloaded},
 		{"untrue", upstream.ErrUntrue, schema.Internal},

@@ -1,10 +1,12 @@
 package keys
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -30,7 +32,7 @@ const (
 // Errors of records.
 var (
 	// ErrName: a name is not 1 to 64 printable characters.
-	ErrName = errors.New("a key's name must be 1 to 64 printable characters")
+	ErrName = errors.New("a key's name must be 1 to 64 printable characters, no space around it, and nothing that could be an ID")
 	// errRecord: what the bucket holds is no record.
 	errRecord = errors.New("not a record of a key")
 )
@@ -114,6 +116,12 @@ func readRecord(h hash, b []byte) (Record, error) {
 	return r, nil
 }
 
+// looksLikeID says whether a name could be taken for the ID of another key.
+func looksLikeID(s string) bool {
+	_, err := hex.DecodeString(s)
+	return err == nil && len(s) == idLen
+}
+
 func checkName(s string) error {
 	if n := utf8.RuneCountInString(s); n == 0 || n > MaxName || !utf8.ValidString(s) {
 		return ErrName
@@ -122,6 +130,9 @@ func checkName(s string) error {
 		if !unicode.IsPrint(c) {
 			return ErrName
 		}
+	}
+	if strings.TrimSpace(s) != s || looksLikeID(s) {
+		return ErrName
 	}
 	return nil
 }

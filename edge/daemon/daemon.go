@@ -56,7 +56,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 	for range links {
 		l, err := bus.Dial(cfg.Bus.Link(cfg.Name, cfg.Log))
 		if err != nil {
-			return nil, err
+			return nil, process.Usage{Err: err} // the configuration is the only thing that can be wrong
 		}
 		d.links = append(d.links, l)
 	}

@@ -35,6 +35,8 @@ func (o Options) Validate() error {
 		return errors.New("--https ADDR or --http ADDR is needed, for example --https :8443 --tls-cert cert.pem --tls-key key.pem")
 	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key need each other")
+	case o.TLSCert != "" && o.HTTPS == "":
+		return errors.New("--tls-cert is for --https, which is not given")
 	case o.Timeouts.Lookup > maxLookup:
 		return fmt.Errorf("--timeout-lookup: must be %v at most", maxLookup)
 	}

@@ -80,7 +80,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 	link := cfg.Bus.Link(cfg.Name, cfg.Log)
 	link.Hold = hold
 	if d.link, err = bus.Dial(link); err != nil {
-		return nil, err
+		return nil, process.Usage{Err: err} // the configuration is the only thing that can be wrong
 	}
 	d.server, err = bus.NewServer(bus.ServerConfig{
 		Link: d.link, Network: cfg.Network, Resolver: d.pool, WorkerID: cfg.Name,

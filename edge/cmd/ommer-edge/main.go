@@ -47,6 +47,9 @@ func serve(args []string, stdout, stderr io.Writer) error {
 	if o.Edge.HTTPS != "" && o.Edge.TLSCert == "" {
 		return process.Usage{Err: errors.New("--https needs --tls-cert FILE and --tls-key FILE")}
 	}
+	if o.Edge.Timeouts.Drain >= o.Process.StopAfter {
+		return process.Usage{Err: errors.New("--timeout-drain must be shorter than --stop-after")}
+	}
 	tls, err := o.Edge.TLS()
 	if err != nil {
 		return err
