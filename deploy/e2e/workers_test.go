@@ -67,6 +67,19 @@ func TestWorkersComeAndGo(t *testing.T) {
 		none(t, l)
 	})
 
+	t.Run("one has lost its nodes", func(t *testing.T) {
+		w := f.startWorker("http://127.0.0.1:1")
+		l := startLoad(t, all, callers)
+		l.more(2000)
+		l.end()
+		w.stop()
+		// Its questions go to others, at random, up to three times.
+		if total := l.right.Load() + l.failed.Load(); l.failed.Load()*20 > total || l.wrong.Load() > 0 || l.broken.Load() > 0 {
+			t.Errorf("%s, want less than one in 20 to fail", l)
+		}
+		t.Logf("one of four workers has no node: %s", l)
+	})
+
 	t.Run("SIGTERM", func(t *testing.T) {
 		l := startLoad(t, all, callers)
 		l.more(5000)
