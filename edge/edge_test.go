@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,54 +20,28 @@ import (
 	"github.com/ommer/ommer/bus/keys"
 	"github.com/ommer/ommer/edge"
 	"github.com/ommer/ommer/schema"
+	"github.com/ommer/ommer/schema/schematest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testKey = "test-key-0123456789"
 
-// held is a Resolver that answers block n, index i with "uncle n.i" at once, or
-// keeps the answers back until it is told to let go.
-type held struct {
-	mu      sync.Mutex
-	holding bool
-	waiting []func()
-	asked   int
-}
-
-func (h *held) Resolve(q schema.Question, _ time.Time, to schema.Receiver) {
-	answer := schema.Answer{Result: fmt.Appendf(nil, `"uncle %v.%d"`, q.Block, q.Index)}
-	h.mu.Lock()
-	h.asked++
-	if h.holding {
-		h.waiting = append(h.waiting, func() { to.Answered(answer) })
-		h.mu.Unlock()
-		return
+// uncles is what is known: block n has the uncle "uncle n.0".
+func uncles() map[schema.Question]string {
+	known := map[schema.Question]string{}
+	for n := range uint64(1001) {
+		q := schema.Question{Block: schema.Number(n)}
+		known[q] = fmt.Sprintf(`"uncle %v.0"`, q.Block)
 	}
-	h.mu.Unlock()
-	to.Answered(answer)
+	return known
 }
-
-func (h *held) hold() { h.mu.Lock(); h.holding = true; h.mu.Unlock() }
-
-// letGo delivers what is kept, last asked first, and keeps no more.
-func (h *held) letGo() {
-	h.mu.Lock()
-	waiting := h.waiting
-	h.holding, h.waiting = false, nil
-	h.mu.Unlock()
-	for i := len(waiting) - 1; i >= 0; i-- {
-		waiting[i]()
-	}
-}
-
-func (h *held) kept() int { h.mu.Lock(); defer h.mu.Unlock(); return len(h.waiting) }
 
 type edgeConfig = edge.Config
 
 type fixture struct {
 	*edge.Node
-	resolver *held
+	resolver *schematest.Fixed
 	keys     *keys.Directory
 	roots    *x509.CertPool
 	stop     func() // begins the stop
@@ -92,7 +65,7 @@ func start(t *testing.T, change func(*edge.Config)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{resolver: &held{}, keys: dir, roots: x509.NewCertPool(), done: make(chan error, 1)}
+	f := &fixture{resolver: schematest.NewFixed(uncles()), keys: dir, roots: x509.NewCertPool(), done: make(chan error, 1)}
 	f.roots.AppendCertsFromPEM(pem)
 	cfg := edge.Config{
 		HTTPS: "127.0.0.1:0", HTTP: "127.0.0.1:0", TLS: config,
@@ -108,7 +81,7 @@ func start(t *testing.T, change func(*edge.Config)) *fixture {
 	f.stop = stop
 	go func() { f.done <- f.Run(ctx) }()
 	t.Cleanup(func() {
-		f.resolver.letGo()
+		f.resolver.Stop()
 		stop()
 		if err := <-f.done; err != nil {
 			t.Error(err)
@@ -186,15 +159,15 @@ func TestPipelineLeavesInOrder(t *testing.T) {
 	f := start(t, nil)
 	transports(t, func(t *testing.T, secure bool) {
 		const n = 100 // more than may wait at once
-		f.resolver.hold()
+		f.resolver.Hold()
 		c := f.dial(t, secure)
 		var b strings.Builder
 		for i := range n {
 			b.WriteString(post(testKey, lookup(i, i)))
 		}
 		go io.WriteString(c, b.String())
-		eventually(t, "a full pipeline", func() bool { return f.resolver.kept() == 16 })
-		f.resolver.letGo()
+		eventually(t, "a full pipeline", func() bool { return len(f.resolver.Waiting()) == 16 })
+		f.resolver.Release()
 		r := bufio.NewReader(c)
 		for i := range n {
 			if _, body := response(t, r); body != answer(i, i) {

@@ -89,7 +89,7 @@ func TestRefusals(t *testing.T) {
 			})
 		})
 	}
-	if f.resolver.asked == 0 {
+	if f.resolver.Asked() == 0 {
 		t.Error("no request was let through")
 	}
 }
@@ -176,12 +176,12 @@ func TestContinue(t *testing.T) {
 
 func TestHalfClosedClientIsAnswered(t *testing.T) {
 	f := start(t, nil)
-	f.resolver.hold()
+	f.resolver.Hold()
 	c := f.dial(t, false)
 	io.WriteString(c, post(testKey, lookup(1, 3)))
 	_ = c.(interface{ CloseWrite() error }).CloseWrite()
-	eventually(t, "the question", func() bool { return f.resolver.kept() == 1 })
-	f.resolver.letGo()
+	eventually(t, "the question", func() bool { return len(f.resolver.Waiting()) == 1 })
+	f.resolver.Release()
 	r := bufio.NewReader(c)
 	if _, body := response(t, r); body != answer(1, 3) {
 		t.Error(body)
@@ -235,18 +235,18 @@ func TestTimeouts(t *testing.T) {
 
 func TestStopAnswersWhatIsInFlight(t *testing.T) {
 	f := start(t, nil)
-	f.resolver.hold()
+	f.resolver.Hold()
 	busy, idle := f.dial(t, true), f.dial(t, false)
 	r, ri := bufio.NewReader(busy), bufio.NewReader(idle)
 	io.WriteString(busy, post(testKey, lookup(1, 1)))
 	io.WriteString(idle, post("bad-key-1", ""))
 	response(t, ri)
-	eventually(t, "the question", func() bool { return f.resolver.kept() == 1 })
+	eventually(t, "the question", func() bool { return len(f.resolver.Waiting()) == 1 })
 	f.stop()
 	if _, err := ri.ReadByte(); err != io.EOF {
 		t.Errorf("an idle connection is not closed: %v", err)
 	}
-	f.resolver.letGo()
+	f.resolver.Release()
 	resp, body := response(t, r)
 	if body != answer(1, 1) || !resp.Close {
 		t.Errorf("%v %s: want the answer with Connection: close", resp.Header, body)

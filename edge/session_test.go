@@ -7,21 +7,22 @@ import (
 	"time"
 
 	"github.com/ommer/ommer/schema"
+	"github.com/ommer/ommer/schema/schematest"
 )
 
 // explosive panics for one block and answers the others.
-type explosive struct{ held }
+type explosive struct{ *schematest.Fixed }
 
 func (e *explosive) Resolve(q schema.Question, d time.Time, to schema.Receiver) {
 	if q.Block == schema.Number(0xdead) {
 		panic("boom")
 	}
-	e.held.Resolve(q, d, to)
+	e.Fixed.Resolve(q, d, to)
 }
 
 // A failure in one session must not reach another.
 func TestPanicEndsOneSessionOnly(t *testing.T) {
-	f := start(t, func(c *edgeConfig) { c.Resolver = &explosive{} })
+	f := start(t, func(c *edgeConfig) { c.Resolver = &explosive{schematest.NewFixed(uncles())} })
 	other := f.dial(t, false)
 	r := bufio.NewReader(other)
 	for range 3 {

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ommer/ommer/edge"
+	"github.com/ommer/ommer/schema"
 )
 
 // open opens a WebSocket with a client of another make.
@@ -103,12 +104,14 @@ func TestWebSocket(t *testing.T) {
 func TestWebSocketAnswersAsTheyCome(t *testing.T) {
 	f := start(t, nil)
 	c := f.open(t, true)
-	f.resolver.hold()
+	f.resolver.Hold()
 	for i := range 3 {
 		send(t, c, lookup(i, i))
 	}
-	eventually(t, "three questions", func() bool { return f.resolver.kept() == 3 })
-	f.resolver.letGo() // the last one first
+	eventually(t, "three questions", func() bool { return len(f.resolver.Waiting()) == 3 })
+	for i := 2; i >= 0; i-- { // the last one first
+		f.resolver.ReleaseOne(schema.Question{Block: schema.Number(uint64(i))})
+	}
 	var got []string
 	for range 3 {
 		got = append(got, receive(t, c))
@@ -121,13 +124,13 @@ func TestWebSocketAnswersAsTheyCome(t *testing.T) {
 func TestWebSocketInFlightLimit(t *testing.T) {
 	f := start(t, func(c *edge.Config) { c.Limits.InFlight = 2 })
 	c := f.open(t, false)
-	f.resolver.hold()
+	f.resolver.Hold()
 	send(t, c, "["+lookup(1, 1)+","+lookup(2, 2)+"]")
 	send(t, c, lookup(3, 3))
 	if got, want := receive(t, c), `{"jsonrpc":"2.0","id":3,"error":{"code":-32005,"message":"too many requests in flight"}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	f.resolver.letGo()
+	f.resolver.Release()
 	if got, want := receive(t, c), "["+answer(1, 1)+","+answer(2, 2)+"]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -299,14 +302,14 @@ func TestWebSocketFloodOfErrors(t *testing.T) {
 func TestWebSocketStop(t *testing.T) {
 	f := start(t, nil)
 	idle, busy := f.open(t, false), f.open(t, true)
-	f.resolver.hold()
+	f.resolver.Hold()
 	send(t, busy, lookup(1, 1))
-	eventually(t, "the question", func() bool { return f.resolver.kept() == 1 })
+	eventually(t, "the question", func() bool { return len(f.resolver.Waiting()) == 1 })
 	f.stop()
 	if got := receiveClose(t, idle); got != websocket.StatusGoingAway {
 		t.Errorf("idle: closed with %v, want 1001", got)
 	}
-	f.resolver.letGo()
+	f.resolver.Release()
 	if got := receive(t, busy); got != answer(1, 1) {
 		t.Error(got)
 	}
