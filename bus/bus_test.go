@@ -26,7 +26,10 @@ const (
 var (
 	byNumber = schema.Question{Block: schema.Number(7)}
 	byHash   = schema.Question{Block: schema.BlockHash(schema.Hash{9}), Index: 1}
-	known    = map[schema.Question]string{byNumber: `{"n":7}`, byHash: `{"h":9}`}
+	known    = map[schema.Question]string{
+		byNumber: `{"n":7}`,
+		byHash:   `{"h":9,"logsBloom":"0x` + strings.Repeat("0", 1<<10) + `"}`, // worth packing
+	}
 )
 
 func startNATS(t testing.TB, cfg embedded.Config) *embedded.Server {

@@ -129,6 +129,26 @@ func TestRefusalsAreTriedOnceMore(t *testing.T) {
 	}
 }
 
+// A packed answer to who cannot do with it would become a hole in a response.
+func TestPackedOnlyIfAskedFor(t *testing.T) {
+	srv := startNATS(t, embedded.Config{})
+	packed := schema.Answer{Packed: schema.Pack([]byte(known[byHash]))}
+	worker(t, srv.URL(), func(_ int, m *nats.Msg) []byte {
+		r, err := schema.ParseRequest(m.Data)
+		if err != nil {
+			t.Error(err)
+		}
+		return schema.AppendReply(nil, r.ID, packed)
+	})
+	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", srv.URL())}})
+	ask(t, c, byHash, patience).want(schema.Internal)
+	may := byHash
+	may.Packed = true
+	if a := ask(t, c, may, patience).wait(); a.Err != nil || a.Packed.IsZero() {
+		t.Errorf("got %+v", a)
+	}
+}
+
 func TestLateAndRepeatedAnswersAreDropped(t *testing.T) {
 	srv := startNATS(t, embedded.Config{})
 	late := make(chan *nats.Msg, 1)

@@ -24,4 +24,5 @@ var (
 	errClosed     = &schema.Error{Code: schema.Draining, Detail: "the asking side has closed"}
 	errVersion    = &schema.Error{Code: schema.Unsupported, Detail: "unknown version or kind of question"}
 	errSubject    = &schema.Error{Code: schema.Unsupported, Detail: "the subject's method does not ask this"}
+	errPacked     = &schema.Error{Code: schema.Internal, Detail: "a packed answer that nobody asked for"}
 )

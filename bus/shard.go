@@ -148,6 +148,9 @@ func (s *shard) answered(i int32, gen uint32, l *clientLink, answer schema.Answe
 	if a.link == l.number && a.state == sent {
 		s.lanes[l.number].confirm(a.seq)
 	}
+	if !a.question.Packed && !answer.Packed.IsZero() { // who asked could make nothing of it
+		answer = schema.Answer{Err: errPacked}
+	}
 	if tries := triesAfter(answer.Err); tries > 0 {
 		if a.state != sent {
 			return v, false // a copy's refusal: another attempt is under way

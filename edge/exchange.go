@@ -114,6 +114,7 @@ func (x *exchange) fill(parsed []jsonrpc.Call, room int) {
 			continue
 		}
 		c.question, c.err = schema.ParseParams(method, p.Params)
+		c.question.Packed = x.gzip
 		switch {
 		case c.err != nil:
 			c.kind = refused
@@ -150,47 +151,51 @@ func (x *exchange) countDown() {
 	}
 }
 
-// render appends the JSON that answers the exchange: an object, an array, or
-// nothing. From the first answer of a batch that would pass limit bytes on, all get
-// an error, as in geth (rpc/handler.go, handleBatch).
-func (x *exchange) render(dst []byte, limit int) []byte {
+// render appends the JSON that answers the exchange to w.body: an object, an array,
+// or nothing. Packed results are left out and noted in w.splices. From the first
+// answer of a batch that would pass limit bytes on, all get an error, as in geth
+// (rpc/handler.go, handleBatch).
+func (x *exchange) render(w *scratch, limit int) {
+	w.body, w.splices = w.body[:0], w.splices[:0]
 	if !x.batch {
 		if len(x.calls) == 1 {
-			dst = x.calls[0].render(dst)
+			x.calls[0].render(w)
 		}
-		return dst
+		return
 	}
-	start, full := len(dst), false
+	packed, full := 0, false
 	for i := range x.calls {
 		c := &x.calls[i]
 		if c.kind == silent {
 			continue
 		}
-		if len(dst) == start {
-			dst = append(dst, '[')
+		if len(w.body) == 0 {
+			w.body = append(w.body, '[')
 		} else {
-			dst = append(dst, ',')
+			w.body = append(w.body, ',')
 		}
-		if full = full || len(dst)-start+len(c.answer.Result) > limit; full {
+		packed += int(c.answer.Packed.Size)
+		if full = full || len(w.body)+packed+len(c.answer.Result) > limit; full {
 			c.kind, c.err = refused, errTooLarge
 		}
-		dst = c.render(dst)
+		c.render(w)
 	}
-	if len(dst) > start {
-		dst = append(dst, ']')
+	if len(w.body) > 0 {
+		w.body = append(w.body, ']')
 	}
-	return dst
 }
 
-func (c *call) render(dst []byte) []byte {
+func (c *call) render(w *scratch) {
 	switch {
 	case c.kind == silent:
-		return dst
 	case c.kind == refused:
-		return jsonrpc.AppendError(dst, c.id, c.err)
+		w.body = jsonrpc.AppendError(w.body, c.id, c.err)
 	case c.answer.Err != nil:
-		return jsonrpc.AppendError(dst, c.id, c.answer.Err.Reply())
+		w.body = jsonrpc.AppendError(w.body, c.id, c.answer.Err.Reply())
 	default:
-		return jsonrpc.AppendResult(dst, c.id, c.answer.Result)
+		w.body = jsonrpc.AppendResult(w.body, c.id, c.answer.Result)
+		if !c.answer.Packed.IsZero() {
+			w.splices = append(w.splices, splice{len(w.body) - len("}"), c.answer.Packed})
+		}
 	}
 }

@@ -23,6 +23,7 @@ type verdict struct {
 	keepAlive bool     // say so, to HTTP/1.0
 	origin    bool     // a browser asks: answer with CORS headers
 	head      bool     // the body is not to be sent
+	gzip      bool     // the answer may be compressed
 }
 
 // idle says whether no request has begun.
@@ -95,7 +96,10 @@ func keyOf(path, prefix []byte) (key []byte, ok bool) {
 // not nil when the request is a good one to open a WebSocket.
 func (s *session) judge(r *http1.Request) (v verdict, key *keys.Entry) {
 	_, origin := r.Get("origin")
-	v = verdict{close: r.Close || s.node.stopping.Load(), keepAlive: r.KeepAlive, origin: origin, head: string(r.Method) == "HEAD"}
+	v = verdict{
+		close: r.Close || s.node.stopping.Load(), keepAlive: r.KeepAlive, origin: origin,
+		head: string(r.Method) == "HEAD", gzip: acceptsGzip(r),
+	}
 	secret, isHTTP := keyOf(r.Path, pathHTTP)
 	isWS := false
 	if !isHTTP {
@@ -148,11 +152,12 @@ func (s *session) request(v verdict, w *scratch) {
 		return
 	}
 	// The message is bounded already: every call of a batch is asked at once.
-	x := s.parse(w.request.Body, s.node.cfg.Limits.Batch, w)
+	x := s.parse(w.request.Body, v, s.node.cfg.Limits.Batch, w)
 	if x == nil {
 		x = newExchange(s, 0)
+		x.verdict = v
 	}
-	x.http, x.verdict = true, v
+	x.http = true
 	s.push(x)
 	s.begin(x, w)
 }
@@ -244,6 +249,10 @@ func (s *session) writeHTTP(x *exchange, w *scratch) {
 		return
 	}
 	n.metrics.responded(200)
-	w.body = x.render(w.body[:0], n.cfg.Limits.Response)
-	w.out = appendOK(w.out, w.body, x.verdict, n.date.Value())
+	x.render(w, n.cfg.Limits.Response)
+	body, gzip := w.body, x.gzip && (len(w.splices) > 0 || len(w.body) >= gzipFrom)
+	if gzip {
+		body = w.zipper.zip(body, w.splices)
+	}
+	w.out = appendOK(w.out, body, gzip, x.verdict, n.date.Value())
 }

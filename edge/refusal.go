@@ -100,16 +100,27 @@ func (r *refusal) append(dst []byte, v verdict, date []byte) []byte {
 	})
 }
 
-var corsFields = []byte(corsAnswer)
+// Fields of a 200. There is no Vary for the coding: what answers a POST is in no
+// cache, RFC 9110 section 9.3.3.
+var (
+	fieldsCORS     = []byte(corsAnswer)
+	fieldsGzip     = []byte("Content-Encoding: gzip\r\n")
+	fieldsCORSGzip = append([]byte(corsAnswer), fieldsGzip...)
+)
 
-// appendOK appends a 200 with a JSON body, which may be empty.
-func appendOK(dst, body []byte, v verdict, date []byte) []byte {
+// appendOK appends a 200 with a JSON body, which may be empty, or as gzip.
+func appendOK(dst, body []byte, gzip bool, v verdict, date []byte) []byte {
 	r := http1.Response{
 		Status: 200, Date: date, ContentType: typeJSON, Body: body,
 		Close: v.close, KeepAlive: v.keepAlive,
 	}
-	if v.origin {
-		r.Fields = corsFields
+	switch {
+	case v.origin && gzip:
+		r.Fields = fieldsCORSGzip
+	case v.origin:
+		r.Fields = fieldsCORS
+	case gzip:
+		r.Fields = fieldsGzip
 	}
 	return http1.AppendResponse(dst, r)
 }

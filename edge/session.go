@@ -89,8 +89,10 @@ type partial struct {
 // scratch is what a turn borrows.
 type scratch struct {
 	in      [64 << 10]byte
-	out     []byte         // to be written at the end of the turn
-	body    []byte         // an answer without its framing
+	out     []byte   // to be written at the end of the turn
+	body    []byte   // an answer without its framing
+	splices []splice // what belongs into body
+	zipper  zipper
 	calls   []jsonrpc.Call // of the message being read
 	events  int            // taken in this turn
 	request http1.Request
@@ -157,8 +159,15 @@ func (s *session) Run() {
 		if cap(w.body) > keptOut {
 			w.body = nil
 		}
+		if cap(w.zipper.out) > keptOut {
+			w.zipper.out = nil
+		}
 		if cap(w.calls) > keptCalls {
 			w.calls = nil
+		}
+		clear(w.splices[:cap(w.splices)])
+		if cap(w.splices) > keptCalls {
+			w.splices = nil
 		}
 		if again { // more input than one turn's share; the cell stays ours
 			scratches.Put(w)

@@ -50,7 +50,7 @@ func (s *session) consumeWS(in []byte, w *scratch) (n int, more bool) {
 // message takes one message of a WebSocket.
 func (s *session) message(text []byte, w *scratch) {
 	s.node.metrics.messages.Inc()
-	if x := s.parse(text, s.room(), w); x != nil {
+	if x := s.parse(text, verdict{}, s.room(), w); x != nil {
 		s.begin(x, w)
 	}
 }
@@ -60,12 +60,14 @@ func (s *session) room() int {
 	return s.node.cfg.Limits.InFlight - int(s.inFlight)
 }
 
-// parse turns a message into an exchange, nil when there is nothing to answer.
-func (s *session) parse(text []byte, room int, w *scratch) *exchange {
+// parse turns a message into an exchange, nil when there is nothing to answer. The
+// verdict is that of its HTTP request.
+func (s *session) parse(text []byte, v verdict, room int, w *scratch) *exchange {
 	calls, batch, err := jsonrpc.Parse(text, w.calls[:0], jsonrpc.Limits{Batch: s.node.cfg.Limits.Batch})
 	w.calls = calls
 	if err != nil {
 		x := newExchange(s, 1)
+		x.verdict = v
 		x.calls[0] = call{exchange: x, kind: refused, err: err}
 		s.node.metrics.refused(err)
 		return x
@@ -74,7 +76,7 @@ func (s *session) parse(text []byte, room int, w *scratch) *exchange {
 		return nil
 	}
 	x := newExchange(s, len(calls))
-	x.batch = batch
+	x.verdict, x.batch = v, batch
 	x.fill(calls, room)
 	s.node.metrics.count(x)
 	return x
@@ -94,7 +96,7 @@ func (s *session) begin(x *exchange, w *scratch) {
 
 // writeWS writes the answer to a message, if it has one.
 func (s *session) writeWS(x *exchange, w *scratch) {
-	w.body = x.render(w.body[:0], s.node.cfg.Limits.Response)
+	x.render(w, s.node.cfg.Limits.Response)
 	if len(w.body) > 0 {
 		w.out = ws.AppendFrame(w.out, ws.OpText, w.body)
 	}

@@ -3,7 +3,6 @@ package schema
 import (
 	"encoding/binary"
 	"errors"
-	"math"
 	"time"
 )
 
@@ -13,11 +12,15 @@ import (
 //	request, version 1                     reply, version 1
 //	 0  1  version = 1                      0  1  version = 1
 //	 1  8  id, echoed in the reply          1  8  id of the request
-//	 9  4  budget in milliseconds           9  1  Code
-//	13  1  Kind of the selector            10  -  OK: the result as JSON,
-//	14  8  index of the uncle                     else: a detail for the log
-//	22  -  the block: 8 bytes number,
+//	 9  4  budget in milliseconds;          9  1  Code; bit 7: packed
+//	       bit 31: may be packed           10  -  OK: the result as JSON,
+//	13  1  Kind of the selector                   OK and packed: size and CRC of the
+//	14  8  index of the uncle                     JSON, 4 bytes each, deflate blocks,
+//	22  -  the block: 8 bytes number,             else: a detail for the log
 //	       32 bytes hash or 1 byte tag
+//
+// A reply is packed only if the request says that it may be. A worker from before
+// there was that bit reads a very long budget, for which it has its own time-out.
 //
 // The budget is what is left of the caller's time, so that clocks need not agree.
 // The id is at the same place in every version: a worker can refuse a version
@@ -31,6 +34,11 @@ const (
 	idEnd       = 9 // the same in every version
 	requestHead = 22
 	replyHead   = 10
+	packedHead  = replyHead + 8
+
+	mayBePacked = 1 << 31 // in the budget
+	maxBudget   = mayBePacked - 1
+	packed      = 1 << 7 // in the code
 )
 
 // MaxRequestFrame is the length of the longest request frame.
@@ -50,7 +58,7 @@ var (
 // Request is a question on the bus.
 type Request struct {
 	ID       uint64
-	Budget   time.Duration // whole milliseconds, at most 2^32-1; 0 means none was given
+	Budget   time.Duration // whole milliseconds, at most 2^31-1; 0 means none was given
 	Question Question
 }
 
@@ -58,7 +66,11 @@ type Request struct {
 func AppendRequest(b []byte, r Request) []byte {
 	b = append(b, FrameVersion)
 	b = binary.BigEndian.AppendUint64(b, r.ID)
-	b = binary.BigEndian.AppendUint32(b, milliseconds(r.Budget))
+	budget := milliseconds(r.Budget)
+	if r.Question.Packed {
+		budget |= mayBePacked
+	}
+	b = binary.BigEndian.AppendUint32(b, budget)
 	b = append(b, byte(r.Question.Block.kind))
 	b = binary.BigEndian.AppendUint64(b, r.Question.Index)
 	switch s := r.Question.Block; s.kind {
@@ -82,7 +94,7 @@ func milliseconds(budget time.Duration) uint32 {
 	if budget%time.Millisecond > 0 {
 		ms++
 	}
-	return uint32(min(ms, math.MaxUint32))
+	return uint32(min(ms, maxBudget))
 }
 
 // ParseRequest reads a request frame. With ErrFrameVersion and ErrFrameKind the
@@ -99,7 +111,9 @@ func ParseRequest(b []byte) (Request, error) {
 	if len(b) < requestHead {
 		return r, ErrFrameShort
 	}
-	r.Budget = time.Duration(binary.BigEndian.Uint32(b[9:])) * time.Millisecond
+	budget := binary.BigEndian.Uint32(b[9:])
+	r.Budget = time.Duration(budget&maxBudget) * time.Millisecond
+	r.Question.Packed = budget&mayBePacked != 0
 	r.Question.Index = binary.BigEndian.Uint64(b[14:])
 	block := b[requestHead:]
 	switch Kind(b[13]) {
@@ -132,7 +146,13 @@ func ParseRequest(b []byte) (Request, error) {
 func AppendReply(b []byte, id uint64, a Answer) []byte {
 	b = append(b, FrameVersion)
 	b = binary.BigEndian.AppendUint64(b, id)
-	if a.Err == nil {
+	switch {
+	case a.Err == nil && !a.Packed.IsZero():
+		b = append(b, byte(OK)|packed)
+		b = binary.BigEndian.AppendUint32(b, a.Packed.Size)
+		b = binary.BigEndian.AppendUint32(b, a.Packed.CRC)
+		return append(b, a.Packed.Deflate...)
+	case a.Err == nil:
 		b = append(b, byte(OK))
 		return append(b, a.Result...)
 	}
@@ -145,8 +165,8 @@ func AppendReply(b []byte, id uint64, a Answer) []byte {
 	return append(b, a.Err.Detail[:min(len(a.Err.Detail), maxDetail)]...)
 }
 
-// ParseReply reads a reply frame. The answer's Result aliases b and is never
-// empty. With ErrFrameVersion the id is valid.
+// ParseReply reads a reply frame. The answer's Result or Packed aliases b and is
+// never empty. With ErrFrameVersion the id is valid.
 func ParseReply(b []byte) (id uint64, a Answer, err error) {
 	if len(b) < idEnd {
 		return 0, a, ErrFrameShort
@@ -159,7 +179,7 @@ func ParseReply(b []byte) (id uint64, a Answer, err error) {
 		return id, a, ErrFrameShort
 	}
 	body := b[replyHead:]
-	if c := Code(b[idEnd]); c != OK {
+	if c := Code(b[idEnd] &^ packed); c != OK {
 		if int(c) >= Codes { // of a later version
 			c = Internal
 		}
@@ -169,6 +189,17 @@ func ParseReply(b []byte) (id uint64, a Answer, err error) {
 		// Spliced into a response, it would make invalid JSON of it.
 		return id, a, ErrFrameShort
 	}
-	a.Result = body
+	if b[idEnd]&packed == 0 {
+		a.Result = body
+		return id, a, nil
+	}
+	if len(b) <= packedHead {
+		return id, a, ErrFrameShort
+	}
+	a.Packed = Packed{
+		Deflate: b[packedHead:],
+		Size:    binary.BigEndian.Uint32(b[replyHead:]),
+		CRC:     binary.BigEndian.Uint32(b[replyHead+4:]),
+	}
 	return id, a, nil
 }

@@ -48,6 +48,11 @@ func TestRequestGolden(t *testing.T) {
 			schema.Request{ID: id, Question: schema.Question{Block: schema.Tagged(schema.Latest)}},
 			"01 0102030405060708 00000000 03 0000000000000000 01",
 		},
+		{
+			"may be packed",
+			schema.Request{ID: id, Budget: 2 * time.Second, Question: schema.Question{Block: schema.Number(0x29c), Index: 1, Packed: true}},
+			"01 0102030405060708 800007d0 01 0000000000000001 000000000000029c",
+		},
 		{"earliest", schema.Request{Question: schema.Question{Block: schema.Tagged(schema.Earliest)}}, "01 0000000000000000 00000000 03 0000000000000000 02"},
 		{"pending", schema.Request{Question: schema.Question{Block: schema.Tagged(schema.Pending)}}, "01 0000000000000000 00000000 03 0000000000000000 03"},
 		{"safe", schema.Request{Question: schema.Question{Block: schema.Tagged(schema.Safe)}}, "01 0000000000000000 00000000 03 0000000000000000 04"},
@@ -81,6 +86,11 @@ func TestReplyGolden(t *testing.T) {
 		frame  string
 	}{
 		{"result", schema.Answer{Result: []byte("null")}, "01 0102030405060708 00 6e756c6c"},
+		{
+			"packed result",
+			schema.Answer{Packed: schema.Packed{Deflate: []byte{0xab, 0xcd}, Size: 0x582, CRC: 0x01020304}},
+			"01 0102030405060708 80 00000582 01020304 abcd",
+		},
 		{"internal", failure(schema.Internal, "no"), "01 0102030405060708 01 6e6f"},
 		{"timeout", failure(schema.Timeout, ""), "01 0102030405060708 02"},
 		{"overloaded", failure(schema.Overloaded, ""), "01 0102030405060708 03"},
@@ -116,8 +126,8 @@ func TestRequestBudget(t *testing.T) {
 		{"whole", 5 * time.Millisecond, 5 * time.Millisecond},
 		{"just over", 5*time.Millisecond + 1, 6 * time.Millisecond},
 		{"run out is not none", -time.Second, time.Millisecond},
-		{"longest", math.MaxUint32 * time.Millisecond, math.MaxUint32 * time.Millisecond},
-		{"longer", math.MaxInt64, math.MaxUint32 * time.Millisecond},
+		{"longest", math.MaxInt32 * time.Millisecond, math.MaxInt32 * time.Millisecond},
+		{"longer", math.MaxInt64, math.MaxInt32 * time.Millisecond},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -183,6 +193,7 @@ func TestParseReplyErrors(t *testing.T) {
 		{"no whole id", "01 00000000000000", 0, schema.ErrFrameShort},
 		{"no code", "01 0000000000000007", 7, schema.ErrFrameShort},
 		{"no result", "01 0000000000000007 00", 7, schema.ErrFrameShort},
+		{"packed, but nothing", "01 0000000000000007 80 00000001 00000002", 7, schema.ErrFrameShort},
 		{"later version", "02 0000000000000007", 7, schema.ErrFrameVersion},
 	}
 	for _, tt := range tests {
@@ -252,6 +263,7 @@ func FuzzParseRequest(f *testing.F) {
 // detail over its bound.
 func FuzzParseReply(f *testing.F) {
 	f.Add(schema.AppendReply(nil, 1, schema.Answer{Result: schema.Null}))
+	f.Add(schema.AppendReply(nil, 1, schema.Answer{Packed: schema.Packed{Deflate: []byte("x"), Size: 1, CRC: 2}}))
 	f.Add([]byte("\x01\x80\x00\x00\x00\x00\x00\x00\x04d")) // a code of a later version
 	f.Add(schema.AppendReply(nil, 1<<63, schema.Answer{Err: &schema.Error{Code: schema.Pruned, Detail: "detail"}}))
 	f.Fuzz(func(t *testing.T, frame []byte) {
@@ -259,13 +271,15 @@ func FuzzParseReply(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if (a.Err == nil) != (len(a.Result) > 0) {
+		if (a.Err == nil) != (len(a.Result) > 0 || !a.Packed.IsZero()) || len(a.Result) > 0 && !a.Packed.IsZero() {
 			t.Fatalf("%x: answer is %+v", frame, a)
 		}
 		got := schema.AppendReply(nil, id, a)
 		if a.Err != nil {
 			frame = bytes.Clone(frame[:min(len(frame), len(got))])
-			if at := 9; int(frame[at]) >= schema.Codes { // of a later version
+			at := 9
+			frame[at] &^= 0x80                  // only results are packed
+			if int(frame[at]) >= schema.Codes { // of a later version
 				frame[at] = byte(schema.Internal)
 			}
 		}

@@ -4,6 +4,10 @@ package schema
 type Question struct {
 	Block Selector
 	Index uint64 // the uncle's position, from 0
+
+	// Packed says that who asks can do with Answer.Packed. It changes the form of
+	// the answer only.
+	Packed bool
 }
 
 // Method is the call that asks this question; the selector decides it.
@@ -14,12 +18,15 @@ func (q Question) Method() Method {
 	return UncleByNumber
 }
 
-// Answer is what came of a Question: Result when Err is nil.
+// Answer is what came of a Question: Result or Packed when Err is nil.
 type Answer struct {
 	// Result is the JSON of the result member, `null` when there is no such
 	// block or uncle. It is shared: whoever receives it may keep it and must
 	// not change it.
 	Result []byte
+	// Packed is there instead of Result if the question allows it and the resolver
+	// has it.
+	Packed Packed
 	// Err says why there is no result.
 	Err *Error
 }

@@ -3,6 +3,7 @@ package workers
 import (
 	"bytes"
 	"time"
+	"unsafe"
 
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/schema/uncle"
@@ -12,8 +13,14 @@ import (
 // entry is what is known of a block: its uncles as callers are sent them. Without any
 // it is a block without uncles or no block at all, which is the same to a caller.
 type entry struct {
-	uncles [upstream.MaxUncles][]byte // nil beyond the last one
-	until  time.Time                  // true no longer than that; zero: for good
+	uncles []rendered
+	until  time.Time // true no longer than that; zero: for good
+}
+
+// rendered is an uncle in both of its forms.
+type rendered struct {
+	json   []byte
+	packed schema.Packed
 }
 
 // newEntry renders the answer to a question for s, put at the given time.
@@ -22,30 +29,35 @@ func newEntry(s schema.Selector, b upstream.Block, found bool, asked time.Time) 
 	if !found || s.Kind() != schema.ByHash && !b.Final {
 		e.until = asked.Add(Fresh)
 	}
-	var scratch []byte
+	if len(b.Uncles) == 0 {
+		return e
+	}
+	scratch := make([]byte, 0, uncle.SizeHint)
+	e.uncles = make([]rendered, len(b.Uncles))
 	for i, h := range b.Uncles {
-		if scratch == nil {
-			scratch = make([]byte, 0, uncle.SizeHint)
-		}
 		scratch = uncle.Append(scratch[:0], h)
-		e.uncles[i] = bytes.Clone(scratch) // at its own length: it may be kept for long
+		e.uncles[i] = rendered{bytes.Clone(scratch), schema.Pack(scratch)} // at their own length: they may be kept for long
 	}
 	return e
 }
 
-// result is the result for an index.
-func (e *entry) result(index uint64) []byte {
-	if index >= uint64(len(e.uncles)) || e.uncles[index] == nil {
-		return schema.Null
+// answer is the answer to a question about the block.
+func (e *entry) answer(q schema.Question) schema.Answer {
+	if q.Index >= uint64(len(e.uncles)) {
+		return schema.Answer{Result: schema.Null}
 	}
-	return e.uncles[index]
+	u := &e.uncles[q.Index]
+	if q.Packed && !u.packed.IsZero() {
+		return schema.Answer{Packed: u.packed}
+	}
+	return schema.Answer{Result: u.json}
 }
 
 // size is the number of bytes that the entry refers to.
 func (e *entry) size() int64 {
-	n := 0
-	for _, u := range e.uncles {
-		n += cap(u)
+	n := len(e.uncles) * int(unsafe.Sizeof(rendered{}))
+	for i := range e.uncles {
+		n += cap(e.uncles[i].json) + cap(e.uncles[i].packed.Deflate)
 	}
 	return int64(n)
 }

@@ -19,9 +19,6 @@ type ask struct {
 	count    *counters
 }
 
-// result answers with a result.
-func (a *ask) result(r []byte) { a.answer(schema.Answer{Result: r}) }
-
 // fail answers with a failure.
 func (a *ask) fail(e *schema.Error) {
 	a.count.failed(e.Code)

@@ -70,7 +70,7 @@ func (s *shard) asked(a *ask) {
 	}
 	if e, ok := s.lookup(a.question.Block, now); ok {
 		s.slot.count.looked(sourceHit)
-		a.result(e.result(a.question.Index))
+		a.answer(e.answer(a.question))
 		s.pool.release(a)
 		return
 	}
@@ -132,7 +132,7 @@ func (s *shard) fetched(r *fetched) {
 		if r.err != nil {
 			a.fail(failure(r.err))
 		} else {
-			a.result(r.entry.result(a.question.Index))
+			a.answer(r.entry.answer(a.question))
 		}
 	})
 	delete(s.fetches, r.selector)

@@ -13,7 +13,7 @@ import (
 type Subject struct {
 	// Resolver is ready: what it is asked now is answered.
 	Resolver schema.Resolver
-	// Known are questions and the JSON of their results, at least one. What is
+	// Known are questions, none of them Packed, and the JSON of their results, at least one. What is
 	// not among them, as far as the suite asks for it, gives null: a hash of
 	// nothing but 0xfe, a height of 2^62, and an index of 2^64-1 in a known block.
 	Known map[schema.Question]string
@@ -41,6 +41,7 @@ func Conformance(t *testing.T, start func(t *testing.T) Subject) {
 		run  func(t *testing.T, s Subject, l *ledger)
 	}{
 		{"known questions give their results", testKnown},
+		{"questions that may be packed get the same results", testPacked},
 		{"what does not exist gives null", testNull},
 		{"a passed deadline is answered promptly", testPassedDeadline},
 		{"many at once are answered once each", testConcurrent},
@@ -67,6 +68,19 @@ func testKnown(t *testing.T, s Subject, l *ledger) {
 	for _, deadline := range []time.Time{time.Now().Add(patience), time.Now().Add(patience), {}} {
 		for q, want := range s.Known {
 			wantResult(t, l.ask(s.Resolver, q, deadline), want)
+		}
+	}
+}
+
+func testPacked(t *testing.T, s Subject, l *ledger) {
+	for range 2 {
+		for q, want := range s.Known {
+			q.Packed = true
+			wantResult(t, l.ask(s.Resolver, q, time.Now().Add(patience)), want)
+		}
+		for _, q := range unknown(s) {
+			q.Packed = true
+			wantResult(t, l.ask(s.Resolver, q, time.Now().Add(patience)), string(schema.Null))
 		}
 	}
 }

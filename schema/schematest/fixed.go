@@ -13,7 +13,8 @@ const defaultTime = 10 * time.Second
 
 // Fixed is a Resolver over a table. It answers before Resolve returns, unless it
 // was told to hold its answers back: then each question waits to be released, or
-// for its deadline. Questions that the table has not give null.
+// for its deadline. Questions that the table has not give null. A large result is
+// packed if the question allows it, which is no part of its key in the table.
 //
 // All methods may be called from any goroutine.
 type Fixed struct {
@@ -29,7 +30,8 @@ type Fixed struct {
 // heldQuestion waits for its release or its deadline, whichever takes it out of
 // Fixed.held first.
 type heldQuestion struct {
-	question schema.Question
+	question schema.Question // as in the table
+	packed   bool
 	to       schema.Receiver
 	deadline *time.Timer
 }
@@ -63,6 +65,8 @@ func (f *Fixed) resolve(q schema.Question, deadline time.Time, to schema.Receive
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
+	packed := q.Packed
+	q.Packed = false
 	left := defaultTime
 	if !deadline.IsZero() {
 		left = time.Until(deadline)
@@ -71,11 +75,11 @@ func (f *Fixed) resolve(q schema.Question, deadline time.Time, to schema.Receive
 	case f.stopped:
 		return failure(schema.Draining), true
 	case !f.holding:
-		return f.answer(q), true
+		return f.answer(q, packed), true
 	case left <= 0:
 		return failure(schema.Timeout), true
 	}
-	h := &heldQuestion{question: q, to: to}
+	h := &heldQuestion{question: q, packed: packed, to: to}
 	f.held = append(f.held, h)
 	f.timers.Add(1)
 	h.deadline = time.AfterFunc(left, func() {
@@ -165,20 +169,26 @@ func (f *Fixed) release(h *heldQuestion) {
 		f.timers.Done()
 	}
 	f.mu.Lock()
-	a := f.answer(h.question)
+	a := f.answer(h.question, h.packed)
 	f.mu.Unlock()
 	h.to.Answered(a)
 }
 
 // answer looks a question up. The caller holds mu.
-func (f *Fixed) answer(q schema.Question) schema.Answer {
+func (f *Fixed) answer(q schema.Question, packed bool) schema.Answer {
 	if f.stopped {
 		return failure(schema.Draining)
 	}
-	if a, ok := f.answers[q]; ok {
-		return a
+	a, ok := f.answers[q]
+	if !ok {
+		return schema.Answer{Result: schema.Null}
 	}
-	return schema.Answer{Result: schema.Null}
+	if packed {
+		if p := schema.Pack(a.Result); !p.IsZero() {
+			return schema.Answer{Packed: p}
+		}
+	}
+	return a
 }
 
 func failure(c schema.Code) schema.Answer { return schema.Answer{Err: &schema.Error{Code: c}} }

@@ -44,7 +44,7 @@ func (e *entry) Answered(a schema.Answer) {
 	if e.answers.Add(1) > 1 {
 		return
 	}
-	e.answer, e.copied = a, bytes.Clone(a.Result)
+	e.answer, e.copied = a, slices.Concat(a.Result, a.Packed.Deflate)
 	close(e.done)
 }
 
@@ -68,7 +68,7 @@ func (l *ledger) check(t *testing.T) {
 			repeated++
 		}
 		<-e.done
-		if !bytes.Equal(e.answer.Result, e.copied) {
+		if !bytes.Equal(slices.Concat(e.answer.Result, e.answer.Packed.Deflate), e.copied) {
 			changed++
 		}
 	}
@@ -97,8 +97,10 @@ func (e *entry) wait(t *testing.T, by time.Time) (schema.Answer, bool) {
 	}
 	a := e.answer
 	switch {
-	case a.Err == nil && !json.Valid(a.Result):
-		t.Errorf("%v: the result %q is no JSON", e.question, a.Result)
+	case !a.Packed.IsZero() && (a.Err != nil || !e.question.Packed):
+		t.Errorf("%v: packed, but it is an error or nobody asked for that", e.question)
+	case a.Err == nil && !json.Valid(jsonOf(a)):
+		t.Errorf("%v: the result %q is no JSON", e.question, jsonOf(a))
 	case a.Err != nil && a.Err.Code == schema.OK:
 		t.Errorf("%v: the error has no code: %s", e.question, show(a))
 	case a.Err != nil && a.Result != nil:
@@ -112,7 +114,7 @@ func (e *entry) wait(t *testing.T, by time.Time) (schema.Answer, bool) {
 // wantResult waits for e and wants its answer to be the given JSON.
 func wantResult(t *testing.T, e *entry, want string) {
 	t.Helper()
-	if a, ok := e.wait(t, time.Now().Add(patience)); ok && (a.Err != nil || string(a.Result) != want) {
+	if a, ok := e.wait(t, time.Now().Add(patience)); ok && (a.Err != nil || string(jsonOf(a)) != want) {
 		t.Errorf("%v: got %s, want %s", e.question, show(a), want)
 	}
 }
@@ -125,7 +127,7 @@ func wantAny(t *testing.T, e *entry, by time.Time, want string, failures ...sche
 	if !ok {
 		return false
 	}
-	if a.Err == nil && string(a.Result) == want {
+	if a.Err == nil && string(jsonOf(a)) == want {
 		return true
 	}
 	if a.Err == nil || !slices.Contains(failures, a.Err.Code) {
@@ -139,5 +141,14 @@ func show(a schema.Answer) string {
 	if a.Err != nil {
 		return fmt.Sprintf("error %q", a.Err.Error())
 	}
-	return fmt.Sprintf("%.200s", a.Result)
+	return fmt.Sprintf("%.200s", jsonOf(a))
+}
+
+// jsonOf is the result of an answer, or what is wrong with it, which is no JSON.
+func jsonOf(a schema.Answer) []byte {
+	b, err := Result(a)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return b
 }
