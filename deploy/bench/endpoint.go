@@ -18,6 +18,7 @@ type endpoint struct {
 	Addr string
 	Path string // with the API key: never to be printed
 	WS   bool   // WebSocket, else HTTP with keep-alive
+	Gzip bool   // ask for compressed answers, over HTTP
 	CA   []byte // PEM that verifies the server; empty for no TLS
 }
 
@@ -35,6 +36,7 @@ type dialer struct {
 	tls       *tls.Config // nil for none
 	questions []question
 	requests  [][]byte // by question, as they are sent
+	unzipper  *unzipper
 }
 
 // readBuffer is what a connection first has for an answer; it grows if it must.
@@ -48,6 +50,9 @@ func newDialer(e endpoint, qs []question) (*dialer, error) {
 		} else {
 			d.requests = append(d.requests, httpRequest(e, q.Body))
 		}
+	}
+	if e.Gzip {
+		d.unzipper = newUnzipper(len(qs))
 	}
 	if len(e.CA) == 0 {
 		return d, nil
@@ -81,7 +86,7 @@ func (d *dialer) dial(ctx context.Context, deadline time.Time) (client, error) {
 	if d.endpoint.WS {
 		return &wsClient{conn: conn, requests: d.requests, buf: make([]byte, readBuffer)}, nil
 	}
-	return &httpClient{conn: conn, requests: d.requests, buf: make([]byte, readBuffer)}, nil
+	return &httpClient{conn: conn, requests: d.requests, buf: make([]byte, readBuffer), unzipper: d.unzipper}, nil
 }
 
 // try asks the first question.

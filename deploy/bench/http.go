@@ -14,12 +14,17 @@ type httpClient struct {
 	conn     net.Conn
 	requests [][]byte
 	buf      []byte
+	unzipper *unzipper // nil if the answers are not compressed
 }
 
 // httpRequest is a request as it is sent.
 func httpRequest(e endpoint, body string) []byte {
-	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		e.Path, e.Addr, len(body), body)
+	accept := ""
+	if e.Gzip {
+		accept = "Accept-Encoding: gzip\r\n"
+	}
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s",
+		e.Path, e.Addr, accept, len(body), body)
 }
 
 func (c *httpClient) ask(i int) ([]byte, error) {
@@ -36,6 +41,8 @@ func (c *httpClient) ask(i int) ([]byte, error) {
 		switch {
 		case perr != nil:
 			return nil, perr
+		case size == have && size > 0 && c.unzipper != nil:
+			return c.unzipper.unzip(i, body)
 		case size == have && size > 0:
 			return body, nil
 		case size > 0 && size < have:

@@ -267,28 +267,31 @@ func (s *stack) rest(ctx context.Context) error {
 
 // Names of the paths that requests take.
 const (
-	pathHTTPS = "https"
-	pathHTTP  = "http"
-	pathWSS   = "wss"
-	pathWS    = "ws"
-	pathGeth  = "geth"
+	pathHTTPS     = "https"
+	pathHTTPSGzip = "https-gzip"
+	pathHTTP      = "http"
+	pathHTTPGzip  = "http-gzip"
+	pathWSS       = "wss"
+	pathWS        = "ws"
+	pathGeth      = "geth"
+	pathGethGzip  = "geth-gzip"
 )
 
-var pathNames = []string{pathHTTPS, pathHTTP, pathWSS, pathWS, pathGeth}
+var pathNames = []string{pathHTTPS, pathHTTPSGzip, pathHTTP, pathHTTPGzip, pathWSS, pathWS, pathGeth, pathGethGzip}
 
 // endpoint is where a path begins.
 func (s *stack) endpoint(path string) endpoint {
 	switch path {
-	case pathHTTPS:
-		return endpoint{Addr: s.https, Path: "/v3/" + s.key, CA: s.ca}
-	case pathHTTP:
-		return endpoint{Addr: s.http, Path: "/v3/" + s.key}
+	case pathHTTPS, pathHTTPSGzip:
+		return endpoint{Addr: s.https, Path: "/v3/" + s.key, CA: s.ca, Gzip: path == pathHTTPSGzip}
+	case pathHTTP, pathHTTPGzip:
+		return endpoint{Addr: s.http, Path: "/v3/" + s.key, Gzip: path == pathHTTPGzip}
 	case pathWSS:
 		return endpoint{Addr: s.https, Path: "/ws/v3/" + s.key, WS: true, CA: s.ca}
 	case pathWS:
 		return endpoint{Addr: s.http, Path: "/ws/v3/" + s.key, WS: true}
 	default:
-		return endpoint{Addr: s.gethAddr, Path: "/"}
+		return endpoint{Addr: s.gethAddr, Path: "/", Gzip: path == pathGethGzip}
 	}
 }
 

@@ -1,6 +1,9 @@
 package main
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // row is a path under one number of connections, over all rounds. Every figure but
 // the lowest and highest rate is a median of its own.
@@ -25,10 +28,9 @@ func (r *report) rows() [][]row {
 	var groups [][]row
 	for _, conns := range distinct(r.Cells, func(c cell) int { return c.Conns }) {
 		same := slices.DeleteFunc(slices.Clone(r.Cells), func(c cell) bool { return c.Conns != conns })
-		geth := ofPath(same, pathGeth)
 		var rows []row
 		for _, path := range distinct(same, func(c cell) string { return c.Path }) {
-			rows = append(rows, summarize(ofPath(same, path), geth))
+			rows = append(rows, summarize(ofPath(same, path), ofPath(same, besideOf(path))))
 		}
 		groups = append(groups, rows)
 	}
@@ -57,7 +59,7 @@ func summarize(rounds, geth []cell) row {
 		Geth:   median(each(func(c cell) float64 { return c.perRequest(c.CPU.Geth) })),
 		Load:   median(each(func(c cell) float64 { return c.perRequest(c.CPU.Load) })),
 	}
-	if r.Path == pathGeth || len(geth) != len(rounds) {
+	if r.Path == besideOf(r.Path) || len(geth) != len(rounds) {
 		return r
 	}
 	var rate, cpu []float64
@@ -69,6 +71,14 @@ func summarize(rounds, geth []cell) row {
 	}
 	r.RateToGeth, r.CPUToGeth = median(rate), median(cpu)
 	return r
+}
+
+// besideOf is geth's path that a path is compared with: the one that sends the same.
+func besideOf(path string) string {
+	if strings.HasSuffix(path, "-gzip") {
+		return pathGethGzip
+	}
+	return pathGeth
 }
 
 func ofPath(cells []cell, path string) []cell {

@@ -52,7 +52,8 @@ func (r *report) print(w io.Writer) error {
 	fmt.Fprintf(w, "\n%d cores (%s), Linux %s, %s\n%s\n", m.Cores, m.CPU, m.Kernel, m.Go, strings.Join(r.Programs, "; "))
 	if len(r.Cells) > 0 {
 		fmt.Fprintf(w, `
-Uncle lookups by number over loopback, answers of %d bytes, every answer checked.
+Uncle lookups by number over loopback, answers of %d bytes, every answer checked. A
+path's "-gzip" asks for compressed answers and is compared with geth's compressed ones.
 Medians of %d rounds of %s. Each connection has one request outstanding.
 
 CPU is in microseconds per request, user and system, by process. "ours" is edge,
