@@ -14,9 +14,9 @@ import (
 const Discover = "rpc.discover"
 
 // openRPC describes the methods, their parameters, results and errors, with real
-// examples. It is written by hand and held against the code by tests. Its version
-// of OpenRPC is the last one that tools of before 1.4 accept; the two differ in
-// nothing that the document uses.
+// examples. It is written by hand and held against the code by tests. It follows
+// OpenRPC 1.3.2, which old tools and new ones accept; 1.4 has nothing more that it
+// would use.
 //
 //go:embed openrpc.json
 var openRPC []byte
