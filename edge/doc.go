@@ -1,6 +1,7 @@
 // Package edge terminates client connections: HTTPS and HTTP/1.1 requests on
-// /v3/<key>, WebSockets on /ws/v3/<key>. A Node turns what clients send into
-// questions for a schema.Resolver and sends back the answers.
+// /v3/<key>, WebSockets on /ws/v3/<key>, and whoever reads the OpenRPC document,
+// /openrpc.json. A Node turns what clients send into questions for a
+// schema.Resolver and sends back the answers.
 //
 // Each connection is a session, an actor: one goroutine at a time runs it, and
 // none while it is idle. What happens to a connection (bytes arrived, an answer

@@ -46,6 +46,7 @@ type kind uint8
 const (
 	silent   kind = iota // a notification: nothing is answered
 	refused              // answered with err
+	known                // rpc.discover: answered with the OpenRPC document
 	lookedUp             // a question for the resolver
 )
 
@@ -108,6 +109,10 @@ func (x *exchange) fill(parsed []jsonrpc.Call, room int) {
 			c.kind = silent
 			continue
 		}
+		if string(p.Method) == schema.Discover {
+			c.discover(p.Params)
+			continue
+		}
 		method, ok := schema.MethodNamed(p.Method)
 		if !ok {
 			c.kind, c.err = refused, jsonrpc.MethodNotFound(p.Method)
@@ -125,6 +130,17 @@ func (x *exchange) fill(parsed []jsonrpc.Call, room int) {
 			x.asked++
 		}
 	}
+}
+
+// discover answers a call of rpc.discover at once: nobody is asked, so that it does
+// not count as in flight. What bounds it are the limits on the calls of a batch, on
+// their answers, and on what waits for a client.
+func (c *call) discover(params []byte) {
+	if c.err = schema.ParseNoParams(params); c.err != nil {
+		c.kind = refused
+		return
+	}
+	c.kind, c.answer.Result = known, schema.OpenRPC()
 }
 
 // ask sends the questions. When the last answer is there, which may be before

@@ -70,10 +70,12 @@ func (s *session) consumeHTTP(in []byte, w *scratch) (n int, more bool) {
 	return n, false
 }
 
-// Paths of the service. What follows them is the key.
+// Paths of the service. What follows the first two is the key; the last one needs
+// none.
 var (
-	pathHTTP = []byte("/v3")
-	pathWS   = []byte("/ws/v3")
+	pathHTTP    = []byte("/v3")
+	pathWS      = []byte("/ws/v3")
+	pathOpenRPC = []byte("/openrpc.json")
 )
 
 // keyOf returns the key of a path below prefix. A path without a key is below it
@@ -107,6 +109,9 @@ func (s *session) judge(r *http1.Request) (v verdict, key *keys.Entry) {
 	}
 	if !isHTTP && !isWS {
 		v.refusal = refuseNotFound
+		if bytes.Equal(r.Path, pathOpenRPC) {
+			v.refusal, v.origin = openRPCFor(r.Method), false // its fields are for any origin
+		}
 		return v, nil
 	}
 	key = s.node.cfg.Keys.Lookup(secret)
@@ -127,6 +132,18 @@ func (s *session) judge(r *http1.Request) (v verdict, key *keys.Entry) {
 		v.refusal = refuseType
 	}
 	return v, nil
+}
+
+// openRPCFor answers a request with this verb for the OpenRPC document.
+func openRPCFor(method []byte) *refusal {
+	switch string(method) {
+	case "GET", "HEAD":
+		return sayOpenRPC
+	case "OPTIONS":
+		return sayOpenRPCOptions
+	default:
+		return refuseVerbOpenRPC
+	}
 }
 
 // isJSON says whether the body is declared to be JSON. Parameters of the media

@@ -13,6 +13,7 @@ import (
 // series is made at the start, so that counting is one atomic addition.
 type metrics struct {
 	calls      [len(schema.Methods) + 1]prometheus.Counter // by method, 0 is any other
+	discovered prometheus.Counter                          // calls of rpc.discover
 	outcomes   map[int]prometheus.Counter                  // errors made at the edge, by JSON-RPC code
 	responses  map[int]prometheus.Counter                  // by HTTP status
 	messages   prometheus.Counter
@@ -29,6 +30,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, method := range schema.Methods {
 		m.calls[method] = calls.WithLabelValues(method.String())
 	}
+	m.discovered = calls.WithLabelValues(schema.Discover)
 	outcomes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ommer_edge_refused_calls_total", Help: "Calls answered with an error without asking a worker, by JSON-RPC code.",
 	}, []string{"code"})
@@ -65,6 +67,8 @@ func (m *metrics) count(x *exchange) {
 		switch c := &x.calls[i]; c.kind {
 		case lookedUp:
 			m.calls[c.question.Method()].Inc()
+		case known:
+			m.discovered.Inc()
 		case refused:
 			m.refused(c.err)
 		case silent:

@@ -54,6 +54,23 @@ var (
 		"Upgrade: websocket\r\nConnection: Upgrade\r\n")
 )
 
+// corsOpenRPC is for the OpenRPC document: pages of any origin may read it, with no
+// key. It is sent whoever asks, so that a cache need not tell origins apart.
+const corsOpenRPC = "Access-Control-Allow-Origin: *\r\n"
+
+var (
+	// The document changes with the program only, so that it may be kept for a while.
+	sayOpenRPC = &refusal{
+		status: 200, kind: typeJSON, body: schema.OpenRPC(),
+		fields: []byte("Cache-Control: public, max-age=3600\r\n" + corsOpenRPC),
+	}
+	sayOpenRPCOptions = &refusal{status: 204, fields: []byte("Allow: GET, HEAD, OPTIONS\r\n" + corsOpenRPC +
+		"Access-Control-Allow-Methods: GET, HEAD, OPTIONS\r\n" +
+		"Access-Control-Allow-Headers: Content-Type\r\n" +
+		"Access-Control-Max-Age: 86400\r\n")}
+	refuseVerbOpenRPC = text(405, "method not allowed: the OpenRPC document is read with GET", "Allow: GET, HEAD, OPTIONS\r\n"+corsOpenRPC)
+)
+
 // These end a session by themselves.
 var (
 	refuseTimeout = &refusal{status: 408, kind: typeText, body: []byte("request not complete in time\n"), why: errSlow}

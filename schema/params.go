@@ -38,7 +38,7 @@ func ParseParams(m Method, raw []byte) (Question, *jsonrpc.Error) {
 		return Question{}, missing(0)
 	}
 	if raw[0] != '[' {
-		return Question{}, invalidParams("non-array args")
+		return Question{}, nonArray()
 	}
 	rest := trimSpace(raw[1:])
 
@@ -55,9 +55,24 @@ func ParseParams(m Method, raw []byte) (Question, *jsonrpc.Error) {
 		return Question{}, err
 	}
 	if _, more = nextParam(rest); more {
-		return Question{}, invalidParams("too many arguments, want at most 2")
+		return Question{}, tooMany(2)
 	}
 	return Question{Block: block, Index: index}, nil
+}
+
+// ParseNoParams reads the parameters of a call that takes none. Raw is as for
+// ParseParams.
+func ParseNoParams(raw []byte) *jsonrpc.Error {
+	raw = trimSpace(raw)
+	switch {
+	case len(raw) == 0 || raw[0] == 'n':
+		return nil
+	case raw[0] != '[':
+		return nonArray()
+	case !bytes.HasPrefix(trimSpace(raw[1:]), []byte{']'}):
+		return tooMany(0)
+	}
+	return nil
 }
 
 // AppendParams appends the parameters that ask q, as ParseParams reads them.
@@ -255,6 +270,12 @@ func nibble(c byte) (d byte, ok bool) {
 	default:
 		return 0, false
 	}
+}
+
+func nonArray() *jsonrpc.Error { return invalidParams("non-array args") }
+
+func tooMany(most int) *jsonrpc.Error {
+	return invalidParams("too many arguments, want at most " + strconv.Itoa(most))
 }
 
 func missing(argument int) *jsonrpc.Error {

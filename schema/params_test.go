@@ -230,12 +230,30 @@ func referenceParams(byHash bool, raw string) string {
 	return fmt.Sprintf("missing value for required argument %d", len(args))
 }
 
+func TestParseNoParams(t *testing.T) {
+	const tooMany, nonArray = "too many arguments, want at most 0", "non-array args"
+	for _, tt := range []struct{ raw, want string }{
+		{"", ""}, {"null", ""}, {"[]", ""}, {" [ \n] ", ""},
+		{"[1]", tooMany}, {"[null]", tooMany}, {" [ \t\"\",2]", tooMany},
+		{"{}", nonArray}, {`"x"`, nonArray}, {"1", nonArray}, {"false", nonArray},
+	} {
+		got := ""
+		if err := schema.ParseNoParams([]byte(tt.raw)); err != nil {
+			got = err.Message
+		}
+		if got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.raw, got, tt.want)
+		}
+	}
+}
+
 // Parameters that are no JSON never come this far; should they, nothing breaks.
 func TestParseParamsTruncated(t *testing.T) {
 	whole := `["0x3\\","0x0", "0x0"]`
 	for i := range whole {
 		_, _ = schema.ParseParams(schema.UncleByNumber, []byte(whole[:i]))
 		_, _ = schema.ParseParams(schema.UncleByHash, []byte(whole[:i]))
+		_ = schema.ParseNoParams([]byte(whole[:i]))
 	}
 }
 
