@@ -133,3 +133,27 @@ func TestCompressionForBrowsers(t *testing.T) {
 		t.Error("no uncle")
 	}
 }
+
+// The OpenRPC document is compressed like anything else, both ways of asking for it.
+func TestCompressedOpenRPC(t *testing.T) {
+	f := start(t, nil)
+	c := f.dial(t, false)
+	r := bufio.NewReader(c)
+	for _, tt := range []struct{ name, request, want string }{
+		{"document", "GET /openrpc.json HTTP/1.1\r\nHost: x\r\nOrigin: https://a.example\r\nAccept-Encoding: gzip\r\n\r\n", string(schema.OpenRPC())},
+		{"call", postAccepting("gzip", discover(1, "")), discovered(1)},
+		{"batch", postAccepting("gzip", "["+discover(1, "")+","+discover(2, "")+"]"), "[" + discovered(1) + "," + discovered(2) + "]"},
+	} {
+		io.WriteString(c, tt.request)
+		resp, body := response(t, r)
+		if got := resp.Header.Get("Content-Encoding"); got != "gzip" || len(body) > len(tt.want)/2 {
+			t.Fatalf("%s: Content-Encoding %q, %d bytes of %d", tt.name, got, len(body), len(tt.want))
+		}
+		if gunzip(t, body) != tt.want {
+			t.Errorf("%s: another text", tt.name)
+		}
+		if vary := resp.Header.Get("Vary"); tt.name == "document" && vary != "Accept-Encoding" {
+			t.Errorf("%s: Vary %q", tt.name, vary)
+		}
+	}
+}

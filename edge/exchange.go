@@ -140,7 +140,12 @@ func (c *call) discover(params []byte) {
 		c.kind = refused
 		return
 	}
-	c.kind, c.answer.Result = known, schema.OpenRPC()
+	c.kind = known
+	if c.exchange.gzip {
+		c.answer.Packed = schema.PackedOpenRPC()
+	} else {
+		c.answer.Result = schema.OpenRPC()
+	}
 }
 
 // ask sends the questions. When the last answer is there, which may be before

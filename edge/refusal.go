@@ -1,6 +1,8 @@
 package edge
 
 import (
+	"slices"
+
 	"github.com/ommer/ommer/edge/http1"
 	"github.com/ommer/ommer/edge/ws"
 	"github.com/ommer/ommer/schema"
@@ -13,6 +15,7 @@ type refusal struct {
 	status int
 	kind   string // Content-Type
 	body   []byte
+	zipped []byte // body as gzip, nil where that does not pay
 	fields []byte // preformatted header fields
 	why    error  // what the metrics call it when it ends the session
 }
@@ -61,8 +64,8 @@ const corsOpenRPC = "Access-Control-Allow-Origin: *\r\n"
 var (
 	// The document changes with the program only, so that it may be kept for a while.
 	sayOpenRPC = &refusal{
-		status: 200, kind: typeJSON, body: schema.OpenRPC(),
-		fields: []byte("Cache-Control: public, max-age=3600\r\n" + corsOpenRPC),
+		status: 200, kind: typeJSON, body: schema.OpenRPC(), zipped: new(zipper).zip(schema.OpenRPC(), nil),
+		fields: []byte("Cache-Control: public, max-age=3600\r\nVary: Accept-Encoding\r\n" + corsOpenRPC),
 	}
 	sayOpenRPCOptions = &refusal{status: 204, fields: []byte("Allow: GET, HEAD, OPTIONS\r\n" + corsOpenRPC +
 		"Access-Control-Allow-Methods: GET, HEAD, OPTIONS\r\n" +
@@ -107,12 +110,15 @@ func (r *refusal) append(dst []byte, v verdict, date []byte) []byte {
 	if r == sayContinue {
 		return append(dst, http1.Continue...)
 	}
-	fields := r.fields
+	fields, body := r.fields, r.body
+	if v.gzip && r.zipped != nil {
+		fields, body = append(slices.Clip(fieldsGzip), fields...), r.zipped
+	}
 	if v.origin && r.status != sayOptions.status {
-		fields = append([]byte(corsAnswer), fields...) // so that a page may read why
+		fields = append(slices.Clip(fieldsCORS), fields...) // so that a page may read why
 	}
 	return http1.AppendResponse(dst, http1.Response{
-		Status: r.status, Date: date, Fields: fields, ContentType: r.kind, Body: r.body,
+		Status: r.status, Date: date, Fields: fields, ContentType: r.kind, Body: body,
 		Close: v.close, KeepAlive: v.keepAlive, Head: v.head,
 	})
 }

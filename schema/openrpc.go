@@ -29,6 +29,11 @@ var compactOpenRPC = sync.OnceValue(func() []byte {
 	return bytes.Clone(b.Bytes())
 })
 
+var packedOpenRPC = sync.OnceValue(func() Packed { return Pack(OpenRPC()) })
+
 // OpenRPC returns the OpenRPC document, without white space. It is shared and must
 // not be changed.
 func OpenRPC() []byte { return compactOpenRPC() }
+
+// PackedOpenRPC returns the same, packed.
+func PackedOpenRPC() Packed { return packedOpenRPC() }
