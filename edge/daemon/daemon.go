@@ -63,7 +63,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 	var node atomic.Pointer[edge.Node] // the directory announces before there is one
 	d.keys, err = keys.NewDirectory(keys.DirectoryConfig{
 		Link: d.links[0], Logger: cfg.Log, Registerer: cfg.Admin.Registry,
-		OnRevoked: func(*keys.Entry) {
+		OnChange: func(*keys.Entry) {
 			if n := node.Load(); n != nil {
 				n.Revoked()
 			}

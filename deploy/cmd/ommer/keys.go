@@ -58,7 +58,7 @@ type createKey struct {
 // Run implements the command.
 func (c *createKey) Run(std streams) error {
 	return c.with(func(ctx context.Context, r *registry.Registry) error {
-		key, record, err := r.Create(ctx, c.Name)
+		key, record, err := r.Create(ctx, c.Name, registry.Settings{})
 		if err != nil {
 			return err
 		}
