@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ommer/ommer/bus/keys"
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/schema/jsonrpc"
 )
@@ -88,10 +89,16 @@ func (x *exchange) release() {
 	exchanges.Put(x)
 }
 
+// terms are what the calls of a message are taken under.
+type terms struct {
+	key    *keys.Entry
+	room   int            // how many lookups the connection may still have in flight
+	refuse *jsonrpc.Error // the answer to every call, nil for their own
+}
+
 // fill takes over the calls of a parsed message. Nothing of it aliases the
-// message afterwards. room is how many lookups the connection may still have in
-// flight.
-func (x *exchange) fill(parsed []jsonrpc.Call, room int) {
+// message afterwards.
+func (x *exchange) fill(parsed []jsonrpc.Call, t terms) {
 	for i := range parsed {
 		p, c := &parsed[i], &x.calls[i]
 		c.exchange = x
@@ -100,12 +107,16 @@ func (x *exchange) fill(parsed []jsonrpc.Call, room int) {
 			x.ids = append(x.ids, p.ID...) // a former array, if this grows, stays alive through its ids
 			c.id = x.ids[at:len(x.ids):len(x.ids)]
 		}
-		if p.Err != nil {
-			c.kind, c.err = refused, p.Err
-			continue
-		}
 		if p.Notification() {
 			c.kind = silent
+			continue
+		}
+		if t.refuse != nil {
+			c.kind, c.err = refused, t.refuse
+			continue
+		}
+		if p.Err != nil {
+			c.kind, c.err = refused, p.Err
 			continue
 		}
 		method, ok := schema.MethodNamed(p.Method)
@@ -113,17 +124,27 @@ func (x *exchange) fill(parsed []jsonrpc.Call, room int) {
 			c.kind, c.err = refused, jsonrpc.MethodNotFound(p.Method)
 			continue
 		}
+		if !t.key.AllowsMethod(method) {
+			c.kind, c.err = refused, errSettings
+			continue
+		}
 		c.question, c.err = schema.ParseParams(method, p.Params)
 		switch {
 		case c.err != nil:
 			c.kind = refused
-		case int(x.asked) >= room:
+		case int(x.asked) >= t.room:
 			c.kind, c.err = refused, errInFlight
 		default:
 			c.kind = lookedUp
 			x.asked++
 		}
 	}
+}
+
+// rejected says whether the exchange is a single call that its key may not make. On
+// HTTP that is a 403, which a batch cannot be: its other calls are answered.
+func (x *exchange) rejected() bool {
+	return !x.batch && len(x.calls) == 1 && x.calls[0].err == errSettings
 }
 
 // ask sends the questions. When the last answer is there, which may be before
