@@ -126,9 +126,9 @@ func (s *session) judge(r *http1.Request) (v verdict, upgrade bool) {
 		v.refusal = refuseKey
 		return v, false
 	}
-	allowed, why := s.node.admits(v.key, origin)
-	if why != nil {
-		s.node.metrics.rejected(why)
+	allowed, refused := s.node.admits(v.key, origin)
+	if refused != "" {
+		s.node.metrics.rejected(refused)
 		v.refusal = refuseSettings
 		return v, false
 	}
@@ -175,7 +175,7 @@ func (s *session) request(v verdict, w *scratch) {
 		return
 	}
 	if over, ok := v.key.Admit(); !ok {
-		s.node.metrics.rejected(rejectRate)
+		s.node.metrics.rejected(byRate)
 		v.refusal = refusalForRate(over)
 		s.enqueue(s.canned(v), w)
 		return

@@ -18,13 +18,13 @@ type metrics struct {
 	messages   prometheus.Counter
 	webSockets prometheus.Counter
 	ends       map[error]prometheus.Counter
-	rejections map[error]prometheus.Counter // by what of a key's settings
+	rejections map[setting]prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		outcomes: map[int]prometheus.Counter{}, responses: map[int]prometheus.Counter{},
-		ends: map[error]prometheus.Counter{}, rejections: map[error]prometheus.Counter{},
+		ends: map[error]prometheus.Counter{}, rejections: map[setting]prometheus.Counter{},
 	}
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ommer_edge_calls_total", Help: "JSON-RPC calls received, by method; invalid requests are other.",
@@ -54,8 +54,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	rejections := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ommer_edge_settings_rejections_total", Help: "What the settings of its key have refused: requests and messages by origin, network or rate, calls by method.",
 	}, []string{"setting"})
-	for _, why := range []error{rejectNetwork, rejectOrigin, rejectMethod, rejectRate} {
-		m.rejections[why] = rejections.WithLabelValues(why.Error())
+	for _, by := range []setting{byNetwork, byOrigin, byMethod, byRate} {
+		m.rejections[by] = rejections.WithLabelValues(string(by))
 	}
 	m.messages = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "ommer_edge_ws_messages_total", Help: "WebSocket messages received.",
@@ -78,7 +78,7 @@ func (m *metrics) count(x *exchange) {
 		case refused:
 			m.refused(c.err)
 			if c.err == errSettings {
-				m.rejected(rejectMethod)
+				m.rejected(byMethod)
 			}
 		case silent:
 			m.calls[0].Inc()
@@ -95,7 +95,7 @@ func (m *metrics) refused(err *jsonrpc.Error) {
 }
 
 // rejected counts what the settings of a key have refused.
-func (m *metrics) rejected(why error) { m.rejections[why].Inc() }
+func (m *metrics) rejected(by setting) { m.rejections[by].Inc() }
 
 // responded counts an HTTP response.
 func (m *metrics) responded(status int) {

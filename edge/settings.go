@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,25 +9,28 @@ import (
 	"github.com/ommer/ommer/schema/jsonrpc"
 )
 
-// What of a key's settings has refused something, for metrics.
-var (
-	rejectNetwork = errors.New("network")
-	rejectOrigin  = errors.New("origin")
-	rejectMethod  = errors.New("method")
-	rejectRate    = errors.New("rate")
+// setting is what of a key's settings has refused something, as metrics name it.
+type setting string
+
+// The settings.
+const (
+	byNetwork setting = "network"
+	byOrigin  setting = "origin"
+	byMethod  setting = "method"
+	byRate    setting = "rate"
 )
 
-// admits says whether a key is good here and for an origin, nil where there is none.
-// Allowed is the origin that may read the answer.
-func (n *node) admits(key *keys.Entry, origin []byte) (allowed string, why error) {
+// admits says whether a key is good here and for an origin, nil where there is none:
+// then it is refused by nothing, and allowed is the origin that may read the answer.
+func (n *node) admits(key *keys.Entry, origin []byte) (allowed string, refused setting) {
 	if !key.AllowsNetwork(n.cfg.Network) {
-		return "", rejectNetwork
+		return "", byNetwork
 	}
 	allowed, ok := key.AllowsOrigin(origin)
 	if !ok {
-		return "", rejectOrigin
+		return "", byOrigin
 	}
-	return allowed, nil
+	return allowed, ""
 }
 
 // backoff is how many whole seconds a key has to wait that is over its rate.

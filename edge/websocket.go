@@ -57,7 +57,7 @@ func (s *session) recheck(w *scratch) {
 		s.closeWS(w, codeRevoked, "key revoked", errRevoked)
 		return
 	}
-	if _, why := s.node.admits(s.key, []byte(s.origin)); why != nil {
+	if _, refused := s.node.admits(s.key, []byte(s.origin)); refused != "" {
 		s.closeWS(w, codeRejected, errSettings.Message, errRejected)
 	}
 }
@@ -67,7 +67,7 @@ func (s *session) message(text []byte, w *scratch) {
 	s.node.metrics.messages.Inc()
 	t := terms{key: s.key, room: s.room()}
 	if over, ok := s.key.Admit(); !ok {
-		s.node.metrics.rejected(rejectRate)
+		s.node.metrics.rejected(byRate)
 		t.refuse = errRate(over)
 	}
 	if x := s.parse(text, t, w); x != nil {
