@@ -39,7 +39,7 @@ func postFrom(ctx context.Context, c *httpCaller, origin string, message []byte)
 	if err != nil {
 		return nil, "", err
 	}
-	defer resp.Body.Close() //nolint:errcheck // read to its end
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	return resp, string(body), err
 }
