@@ -19,6 +19,7 @@ type Config struct {
 	TLS   *tls.Config // for HTTPS
 
 	Keys     *keys.Directory
+	Network  string // whose workers Resolver asks; a key may be good for others only
 	Resolver schema.Resolver
 
 	Limits   Limits

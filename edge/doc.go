@@ -14,6 +14,11 @@
 // to be answered. On HTTP the exchanges of a connection wait in a queue and leave
 // in order; on a WebSocket each leaves when it is complete.
 //
+// What the settings of a key refuse is found at three places: its network and the
+// origin once the key is known, before anything else is said about the request; the
+// rate once the message is complete, before it is parsed (on a WebSocket it is
+// parsed all the same, for the ids); the methods call by call.
+//
 // The edge decodes no result: a worker renders it, and it is spliced behind the
 // caller's raw id. It knows nothing of Ethereum beyond package schema, and must
 // not link go-ethereum's core or a NATS server.

@@ -16,6 +16,7 @@ var (
 	errSilent   = errors.New("no answer to ping")
 	errLeaving  = errors.New("node is stopping")
 	errRevoked  = errors.New("key revoked")
+	errRejected = errors.New("key not good here any more")
 	errProtocol = errors.New("protocol error")
 	errClosing  = errors.New("client closed the WebSocket")
 	errPanicked = errors.New("internal failure")
@@ -26,6 +27,7 @@ var (
 // What callers are told. Shared; not to be changed.
 var (
 	errKey      = &jsonrpc.Error{Code: schema.CodeTimeout, Message: "invalid API key"}
+	errSettings = &jsonrpc.Error{Code: schema.CodeTimeout, Message: "rejected by the API key's settings"}
 	errInFlight = &jsonrpc.Error{Code: schema.CodeLimit, Message: "too many requests in flight"}
 	errTooLarge = &jsonrpc.Error{Code: schema.CodeTooLarge, Message: "response too large"}
 )

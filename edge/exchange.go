@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ommer/ommer/bus/keys"
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/schema/jsonrpc"
 )
@@ -89,10 +90,17 @@ func (x *exchange) release() {
 	exchanges.Put(x)
 }
 
+// terms are what the calls of a message are taken under.
+type terms struct {
+	key    *keys.Entry
+	room   int            // how many lookups the connection may still have in flight
+	gzip   bool           // the answer may be compressed
+	refuse *jsonrpc.Error // the answer to every call, nil for their own
+}
+
 // fill takes over the calls of a parsed message. Nothing of it aliases the
-// message afterwards. room is how many lookups the connection may still have in
-// flight.
-func (x *exchange) fill(parsed []jsonrpc.Call, room int) {
+// message afterwards.
+func (x *exchange) fill(parsed []jsonrpc.Call, t terms) {
 	for i := range parsed {
 		p, c := &parsed[i], &x.calls[i]
 		c.exchange = x
@@ -101,16 +109,20 @@ func (x *exchange) fill(parsed []jsonrpc.Call, room int) {
 			x.ids = append(x.ids, p.ID...) // a former array, if this grows, stays alive through its ids
 			c.id = x.ids[at:len(x.ids):len(x.ids)]
 		}
-		if p.Err != nil {
-			c.kind, c.err = refused, p.Err
-			continue
-		}
 		if p.Notification() {
 			c.kind = silent
 			continue
 		}
+		if t.refuse != nil {
+			c.kind, c.err = refused, t.refuse
+			continue
+		}
+		if p.Err != nil {
+			c.kind, c.err = refused, p.Err
+			continue
+		}
 		if string(p.Method) == schema.Discover {
-			c.discover(p.Params)
+			c.discover(p.Params, t)
 			continue
 		}
 		method, ok := schema.MethodNamed(p.Method)
@@ -118,12 +130,16 @@ func (x *exchange) fill(parsed []jsonrpc.Call, room int) {
 			c.kind, c.err = refused, jsonrpc.MethodNotFound(p.Method)
 			continue
 		}
+		if !t.key.AllowsMethod(method) {
+			c.kind, c.err = refused, errSettings
+			continue
+		}
 		c.question, c.err = schema.ParseParams(method, p.Params)
-		c.question.Packed = x.gzip
+		c.question.Packed = t.gzip
 		switch {
 		case c.err != nil:
 			c.kind = refused
-		case int(x.asked) >= room:
+		case int(x.asked) >= t.room:
 			c.kind, c.err = refused, errInFlight
 		default:
 			c.kind = lookedUp
@@ -135,17 +151,23 @@ func (x *exchange) fill(parsed []jsonrpc.Call, room int) {
 // discover answers a call of rpc.discover at once: nobody is asked, so that it does
 // not count as in flight. What bounds it are the limits on the calls of a batch, on
 // their answers, and on what waits for a client.
-func (c *call) discover(params []byte) {
+func (c *call) discover(params []byte, t terms) {
 	if c.err = schema.ParseNoParams(params); c.err != nil {
 		c.kind = refused
 		return
 	}
 	c.kind = known
-	if c.exchange.gzip {
+	if t.gzip {
 		c.answer.Packed = schema.PackedOpenRPC()
 	} else {
 		c.answer.Result = schema.OpenRPC()
 	}
+}
+
+// rejected says whether the exchange is a single call that its key may not make. On
+// HTTP that is a 403, which a batch cannot be: its other calls are answered.
+func (x *exchange) rejected() bool {
+	return !x.batch && len(x.calls) == 1 && x.calls[0].err == errSettings
 }
 
 // ask sends the questions. When the last answer is there, which may be before

@@ -18,12 +18,13 @@ type httpState struct {
 // verdict is what was decided of a request when its header was complete: how its
 // answer is to be sent and, if the header was enough to refuse it, what to say.
 type verdict struct {
-	refusal   *refusal // nil: the body is a message
-	close     bool     // the connection ends after the answer
-	keepAlive bool     // say so, to HTTP/1.0
-	origin    bool     // a browser asks: answer with CORS headers
-	head      bool     // the body is not to be sent
-	gzip      bool     // the answer may be compressed
+	refusal   *refusal    // nil: the body is a message
+	key       *keys.Entry // whose it is, nil when it is nobody's
+	origin    string      // a browser asks: the origin that may read the answer
+	close     bool        // the connection ends after the answer
+	keepAlive bool        // say so, to HTTP/1.0
+	head      bool        // the body is not to be sent
+	gzip      bool        // the answer may be compressed
 }
 
 // idle says whether no request has begun.
@@ -45,9 +46,9 @@ func (s *session) consumeHTTP(in []byte, w *scratch) (n int, more bool) {
 		s.refuse(w, r)
 		return n, true
 	case event == http1.Head:
-		v, key := s.judge(&w.request)
-		if key != nil {
-			s.upgrade(&w.request, v, key, w)
+		v, upgrade := s.judge(&w.request)
+		if upgrade {
+			s.upgrade(&w.request, v, w)
 			return n, s.phase == saysGoodbye
 		}
 		h.verdict, h.inBody = v, true
@@ -94,13 +95,28 @@ func keyOf(path, prefix []byte) (key []byte, ok bool) {
 	}
 }
 
-// judge decides from a request's header: path, key, verb, then fields. key is
-// not nil when the request is a good one to open a WebSocket.
-func (s *session) judge(r *http1.Request) (v verdict, key *keys.Entry) {
-	_, origin := r.Get("origin")
+// originOf returns the value of a request's Origin field. Several of them, which no
+// browser sends, are like an empty one.
+func originOf(r *http1.Request) (value []byte, asked bool) {
+	for v := range r.All("origin") {
+		if asked {
+			return nil, true
+		}
+		value, asked = v, true
+	}
+	return value, asked
+}
+
+// judge decides from a request's header: path, key, what the key is good for, verb,
+// then fields. upgrade says that the request is a good one to open a WebSocket.
+func (s *session) judge(r *http1.Request) (v verdict, upgrade bool) {
 	v = verdict{
-		close: r.Close || s.node.stopping.Load(), keepAlive: r.KeepAlive, origin: origin,
+		close: r.Close || s.node.stopping.Load(), keepAlive: r.KeepAlive,
 		head: string(r.Method) == "HEAD", gzip: acceptsGzip(r),
+	}
+	origin, asked := originOf(r)
+	if asked {
+		v.origin = anyOrigin // so that a page may read why it is refused
 	}
 	secret, isHTTP := keyOf(r.Path, pathHTTP)
 	isWS := false
@@ -110,20 +126,31 @@ func (s *session) judge(r *http1.Request) (v verdict, key *keys.Entry) {
 	if !isHTTP && !isWS {
 		v.refusal = refuseNotFound
 		if bytes.Equal(r.Path, pathOpenRPC) {
-			v.refusal, v.origin = openRPCFor(r.Method), false // its fields are for any origin
+			v.refusal, v.origin = openRPCFor(r.Method), "" // its fields are for any origin
 		}
-		return v, nil
+		return v, false
 	}
-	key = s.node.cfg.Keys.Lookup(secret)
-	switch {
-	case key == nil:
+	v.key = s.node.cfg.Keys.Lookup(secret)
+	if v.key == nil {
 		v.refusal = refuseKey
+		return v, false
+	}
+	allowed, refused := s.node.admits(v.key, origin)
+	if refused != "" {
+		s.node.metrics.rejected(refused)
+		v.refusal = refuseSettings
+		return v, false
+	}
+	if asked || string(r.Method) == "OPTIONS" {
+		v.origin = allowed
+	}
+	switch {
 	case isWS && string(r.Method) != "GET":
 		v.refusal = refuseVerbWS
 	case isWS && !r.Upgrade:
 		v.refusal = refuseNoUpgrade
 	case isWS:
-		return v, key
+		return v, true
 	case string(r.Method) == "OPTIONS":
 		v.refusal = sayOptions
 	case string(r.Method) != "POST":
@@ -131,7 +158,7 @@ func (s *session) judge(r *http1.Request) (v verdict, key *keys.Entry) {
 	case !isJSON(r):
 		v.refusal = refuseType
 	}
-	return v, nil
+	return v, false
 }
 
 // openRPCFor answers a request with this verb for the OpenRPC document.
@@ -168,19 +195,24 @@ func (s *session) request(v verdict, w *scratch) {
 		s.enqueue(s.canned(v), w)
 		return
 	}
+	if over, ok := v.key.Admit(); !ok {
+		s.node.metrics.rejected(byRate)
+		v.refusal = refusalForRate(over)
+		s.enqueue(s.canned(v), w)
+		return
+	}
 	// The message is bounded already: every call of a batch is asked at once.
-	x := s.parse(w.request.Body, v, s.node.cfg.Limits.Batch, w)
+	x := s.parse(w.request.Body, terms{key: v.key, room: s.node.cfg.Limits.Batch, gzip: v.gzip}, w)
 	if x == nil {
 		x = newExchange(s, 0)
-		x.verdict = v
 	}
-	x.http = true
+	x.http, x.verdict = true, v
 	s.push(x)
 	s.begin(x, w)
 }
 
 // upgrade opens a WebSocket.
-func (s *session) upgrade(r *http1.Request, v verdict, key *keys.Entry, w *scratch) {
+func (s *session) upgrade(r *http1.Request, v verdict, w *scratch) {
 	var h ws.Handshake
 	for _, f := range r.Fields {
 		h.Field(f.Name, f.Value)
@@ -196,7 +228,8 @@ func (s *session) upgrade(r *http1.Request, v verdict, key *keys.Entry, w *scrat
 	default:
 		s.node.metrics.responded(101)
 		w.out = ws.AppendUpgrade(w.out, h.Key)
-		s.openWS(key)
+		origin, _ := originOf(r)
+		s.openWS(v.key, string(origin))
 		return
 	}
 	s.refuse(w, v.refusal)
@@ -265,11 +298,15 @@ func (s *session) writeHTTP(x *exchange, w *scratch) {
 		w.out = x.refusal.append(w.out, x.verdict, n.date.Value())
 		return
 	}
-	n.metrics.responded(200)
+	status := 200
+	if x.rejected() {
+		status = 403
+	}
+	n.metrics.responded(status)
 	x.render(w, n.cfg.Limits.Response)
 	body, gzip := w.body, x.gzip && (len(w.splices) > 0 || len(w.body) >= gzipFrom)
 	if gzip {
 		body = w.zipper.zip(body, w.splices)
 	}
-	w.out = appendOK(w.out, body, gzip, x.verdict, n.date.Value())
+	w.out = appendAnswer(w.out, status, body, gzip, x.verdict, n.date.Value())
 }

@@ -19,10 +19,14 @@ type metrics struct {
 	messages   prometheus.Counter
 	webSockets prometheus.Counter
 	ends       map[error]prometheus.Counter
+	rejections map[setting]prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{outcomes: map[int]prometheus.Counter{}, responses: map[int]prometheus.Counter{}, ends: map[error]prometheus.Counter{}}
+	m := &metrics{
+		outcomes: map[int]prometheus.Counter{}, responses: map[int]prometheus.Counter{},
+		ends: map[error]prometheus.Counter{}, rejections: map[setting]prometheus.Counter{},
+	}
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ommer_edge_calls_total", Help: "JSON-RPC calls received, by method; invalid requests are other.",
 	}, []string{"method"})
@@ -34,7 +38,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	outcomes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ommer_edge_refused_calls_total", Help: "Calls answered with an error without asking a worker, by JSON-RPC code.",
 	}, []string{"code"})
-	for _, code := range []int{jsonrpc.CodeParse, jsonrpc.CodeInvalidRequest, jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, schema.CodeLimit} {
+	for _, code := range []int{jsonrpc.CodeParse, jsonrpc.CodeInvalidRequest, jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, schema.CodeTimeout, schema.CodeLimit} {
 		m.outcomes[code] = outcomes.WithLabelValues(strconv.Itoa(code))
 	}
 	responses := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -46,8 +50,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	ends := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ommer_edge_sessions_ended_total", Help: "Connections that the edge ended, by reason.",
 	}, []string{"reason"})
-	for _, why := range []error{errIdle, errSlow, errCrowded, errStalled, errSilent, errLeaving, errRevoked, errProtocol, errClosing, errEnded, errAsked, errPanicked} {
+	for _, why := range []error{errIdle, errSlow, errCrowded, errStalled, errSilent, errLeaving, errRevoked, errRejected, errProtocol, errClosing, errEnded, errAsked, errPanicked} {
 		m.ends[why] = ends.WithLabelValues(why.Error())
+	}
+	rejections := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ommer_edge_settings_rejections_total", Help: "What the settings of its key have refused: requests and messages by origin, network or rate, calls by method.",
+	}, []string{"setting"})
+	for _, by := range []setting{byNetwork, byOrigin, byMethod, byRate} {
+		m.rejections[by] = rejections.WithLabelValues(string(by))
 	}
 	m.messages = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "ommer_edge_ws_messages_total", Help: "WebSocket messages received.",
@@ -56,7 +66,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "ommer_edge_ws_opened_total", Help: "WebSocket handshakes accepted.",
 	})
 	if reg != nil {
-		reg.MustRegister(calls, outcomes, responses, ends, m.messages, m.webSockets)
+		reg.MustRegister(calls, outcomes, responses, ends, rejections, m.messages, m.webSockets)
 	}
 	return m
 }
@@ -71,6 +81,9 @@ func (m *metrics) count(x *exchange) {
 			m.discovered.Inc()
 		case refused:
 			m.refused(c.err)
+			if c.err == errSettings {
+				m.rejected(byMethod)
+			}
 		case silent:
 			m.calls[0].Inc()
 		}
@@ -84,6 +97,9 @@ func (m *metrics) refused(err *jsonrpc.Error) {
 		c.Inc()
 	}
 }
+
+// rejected counts what the settings of a key have refused.
+func (m *metrics) rejected(by setting) { m.rejections[by].Inc() }
 
 // responded counts an HTTP response.
 func (m *metrics) responded(status int) {

@@ -169,8 +169,8 @@ func (n *node) forget() {
 	}
 }
 
-// Revoked closes the WebSockets of keys that are no longer good. It is to be
-// called when a key was revoked, after its Entry says so.
-func (n *Node) Revoked() {
-	n.loop.Each(func(c *nio.Conn) { c.Handler().(*session).signal(sigRevoked) })
+// KeysChanged closes the WebSockets of keys that are no longer good, or no longer
+// good for them. It is to be called when a key has changed, after its Entry says so.
+func (n *Node) KeysChanged() {
+	n.loop.Each(func(c *nio.Conn) { c.Handler().(*session).signal(sigKey) })
 }

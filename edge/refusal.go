@@ -1,8 +1,7 @@
 package edge
 
 import (
-	"slices"
-
+	"github.com/ommer/ommer/bus/keys"
 	"github.com/ommer/ommer/edge/http1"
 	"github.com/ommer/ommer/edge/ws"
 	"github.com/ommer/ommer/schema"
@@ -25,15 +24,30 @@ const (
 	typeText = "text/plain; charset=utf-8"
 )
 
-// Fields for browsers. There are no cookies, the key is in the path, so that any
-// origin may ask.
-const (
-	corsAnswer    = "Access-Control-Allow-Origin: *\r\nVary: Origin\r\n"
-	corsPreflight = corsAnswer +
-		"Access-Control-Allow-Methods: POST, OPTIONS\r\n" +
-		"Access-Control-Allow-Headers: Content-Type\r\n" +
-		"Access-Control-Max-Age: 86400\r\n"
-)
+// anyOrigin lets every page read an answer. There are no cookies, the key is in the
+// path, so that any origin may ask that the key's settings do not forbid. What is
+// forbidden is refused with 403 and may be read by any page as well: it tells a page
+// that has the key nothing that it could not find out, and a developer what to do.
+const anyOrigin = "*"
+
+// Fields for browsers, beside the allowed origin.
+const corsPreflight = "Access-Control-Allow-Methods: POST, OPTIONS\r\n" +
+	"Access-Control-Allow-Headers: Content-Type\r\n" +
+	"Access-Control-Max-Age: 86400\r\n"
+
+// appendCORS appends the fields that let the allowed origin read the answer, if a
+// browser asks.
+func appendCORS(dst []byte, origin string) []byte {
+	if origin == "" {
+		return dst
+	}
+	dst = append(dst, "Access-Control-Allow-Origin: "...)
+	dst = append(dst, origin...)
+	return append(dst, "\r\nVary: Origin\r\n"...)
+}
+
+// maxCORS is room for what appendCORS appends, with some for other fields.
+const maxCORS = keys.MaxOrigin + 256
 
 func text(status int, body, fields string) *refusal {
 	return &refusal{status: status, kind: typeText, body: []byte(body + "\n"), fields: []byte(fields)}
@@ -49,6 +63,8 @@ var (
 		status: 401, kind: typeJSON, body: jsonrpc.AppendError(nil, nil, errKey),
 		fields: []byte("WWW-Authenticate: ApiKeyInPath\r\n"),
 	}
+	refuseSettings = &refusal{status: 403, kind: typeJSON, body: jsonrpc.AppendError(nil, nil, errSettings)}
+
 	refuseNotFound  = text(404, "not found: the service is at /v3/<API_KEY> and /ws/v3/<API_KEY>", "")
 	refuseVerb      = text(405, "method not allowed: send JSON-RPC with POST", "Allow: POST, OPTIONS\r\n")
 	refuseVerbWS    = text(405, "method not allowed: a WebSocket is opened with GET", "Allow: GET\r\n")
@@ -110,12 +126,10 @@ func (r *refusal) append(dst []byte, v verdict, date []byte) []byte {
 	if r == sayContinue {
 		return append(dst, http1.Continue...)
 	}
-	fields, body := r.fields, r.body
+	var room [maxCORS]byte // AppendResponse keeps none of it
+	fields, body := append(appendCORS(room[:0], v.origin), r.fields...), r.body
 	if v.gzip && r.zipped != nil {
-		fields, body = append(slices.Clip(fieldsGzip), fields...), r.zipped
-	}
-	if v.origin && r.status != sayOptions.status {
-		fields = append(slices.Clip(fieldsCORS), fields...) // so that a page may read why
+		fields, body = append(fields, fieldGzip...), r.zipped
 	}
 	return http1.AppendResponse(dst, http1.Response{
 		Status: r.status, Date: date, Fields: fields, ContentType: r.kind, Body: body,
@@ -123,34 +137,30 @@ func (r *refusal) append(dst []byte, v verdict, date []byte) []byte {
 	})
 }
 
-// Fields of a 200. There is no Vary for the coding: what answers a POST is in no
-// cache, RFC 9110 section 9.3.3.
-var (
-	fieldsCORS     = []byte(corsAnswer)
-	fieldsGzip     = []byte("Content-Encoding: gzip\r\n")
-	fieldsCORSGzip = append([]byte(corsAnswer), fieldsGzip...)
-)
+// fieldGzip tells of a compressed body. Answers to POST have no Vary beside it: they
+// are in no cache, RFC 9110 section 9.3.3.
+var fieldGzip = []byte("Content-Encoding: gzip\r\n")
 
-// appendOK appends a 200 with a JSON body, which may be empty, or as gzip.
-func appendOK(dst, body []byte, gzip bool, v verdict, date []byte) []byte {
+// appendAnswer appends the answer to a message: JSON, which may be compressed, or
+// nothing.
+func appendAnswer(dst []byte, status int, body []byte, gzip bool, v verdict, date []byte) []byte {
 	r := http1.Response{
-		Status: 200, Date: date, ContentType: typeJSON, Body: body,
+		Status: status, Date: date, ContentType: typeJSON, Body: body,
 		Close: v.close, KeepAlive: v.keepAlive,
 	}
-	switch {
-	case v.origin && gzip:
-		r.Fields = fieldsCORSGzip
-	case v.origin:
-		r.Fields = fieldsCORS
-	case gzip:
-		r.Fields = fieldsGzip
+	if gzip {
+		r.Fields = fieldGzip
+	}
+	if v.origin != "" {
+		var room [maxCORS]byte
+		r.Fields = append(appendCORS(room[:0], v.origin), r.Fields...)
 	}
 	return http1.AppendResponse(dst, r)
 }
 
 // statuses are those that the edge answers with, for the metrics.
 func statuses() []int {
-	all := []int{101, 200, 204, 401, 404, 405, 408, 415, 426, 429}
+	all := []int{101, 200, 204, 401, 403, 404, 405, 408, 415, 426, 429}
 	for s := range byStatus {
 		all = append(all, s)
 	}

@@ -22,7 +22,7 @@ const (
 	sigAnswered                    // an exchange is complete
 	sigDrained                     // everything written has left
 	sigExpired                     // the time-out has passed
-	sigRevoked                     // its key may have been revoked
+	sigKey                         // its key may have been revoked, or good for less
 	sigLeave                       // the node is stopping
 	sigClosed                      // the connection is gone
 )
@@ -44,9 +44,10 @@ type session struct {
 	cell  actor.Cell
 	inbox atomic.Pointer[exchange] // answered, newest first; the only field touched from outside
 
-	node *node
-	conn *nio.Conn
-	key  *keys.Entry // of the WebSocket
+	node   *node
+	conn   *nio.Conn
+	key    *keys.Entry // of the WebSocket
+	origin string      // that it was opened from, for when the key's settings change
 
 	first, last *exchange // HTTP: waiting for their turn to be written
 	partial     *partial  // nil when no message is half read
@@ -228,8 +229,8 @@ func (s *session) turn(bits uint32, w *scratch) (again bool) {
 	if bits&sigLeave != 0 {
 		s.leaving = true
 	}
-	if bits&sigRevoked != 0 && s.phase == speaksWS && s.key.Revoked() {
-		s.closeWS(w, codeRevoked, "key revoked", errRevoked)
+	if bits&sigKey != 0 && s.phase == speaksWS {
+		s.recheck(w)
 	}
 	if bits&sigExpired != 0 {
 		s.expired(w)

@@ -9,12 +9,16 @@ import (
 )
 
 // codeRevoked closes the WebSockets of a key that was revoked: 4000-4999 are for
-// applications (RFC 6455 section 7.4.2), 4401 is read as HTTP's 401.
-const codeRevoked ws.Code = 4401
+// applications (RFC 6455 section 7.4.2), 4401 is read as HTTP's 401. codeRejected
+// closes those whose origin or network the key's new settings do not allow.
+const (
+	codeRevoked  ws.Code = 4401
+	codeRejected ws.Code = 4403
+)
 
 // openWS makes the session a WebSocket. The handshake has been answered.
-func (s *session) openWS(key *keys.Entry) {
-	s.key = key
+func (s *session) openWS(key *keys.Entry, origin string) {
+	s.key, s.origin = key, origin
 	s.phase, s.timer, s.heard = speaksWS, timerNone, true
 	s.drop() // the HTTP parser
 	s.node.metrics.webSockets.Inc()
@@ -47,10 +51,26 @@ func (s *session) consumeWS(in []byte, w *scratch) (n int, more bool) {
 	return n, false
 }
 
+// recheck ends a WebSocket that could not be opened now.
+func (s *session) recheck(w *scratch) {
+	if s.key.Revoked() {
+		s.closeWS(w, codeRevoked, "key revoked", errRevoked)
+		return
+	}
+	if _, refused := s.node.admits(s.key, []byte(s.origin)); refused != "" {
+		s.closeWS(w, codeRejected, errSettings.Message, errRejected)
+	}
+}
+
 // message takes one message of a WebSocket.
 func (s *session) message(text []byte, w *scratch) {
 	s.node.metrics.messages.Inc()
-	if x := s.parse(text, verdict{}, s.room(), w); x != nil {
+	t := terms{key: s.key, room: s.room()}
+	if over, ok := s.key.Admit(); !ok {
+		s.node.metrics.rejected(byRate)
+		t.refuse = errRate(over)
+	}
+	if x := s.parse(text, t, w); x != nil {
 		s.begin(x, w)
 	}
 }
@@ -60,14 +80,15 @@ func (s *session) room() int {
 	return s.node.cfg.Limits.InFlight - int(s.inFlight)
 }
 
-// parse turns a message into an exchange, nil when there is nothing to answer. The
-// verdict is that of its HTTP request.
-func (s *session) parse(text []byte, v verdict, room int, w *scratch) *exchange {
+// parse turns a message into an exchange, nil when there is nothing to answer.
+func (s *session) parse(text []byte, t terms, w *scratch) *exchange {
 	calls, batch, err := jsonrpc.Parse(text, w.calls[:0], jsonrpc.Limits{Batch: s.node.cfg.Limits.Batch})
 	w.calls = calls
 	if err != nil {
+		if t.refuse != nil {
+			err = t.refuse
+		}
 		x := newExchange(s, 1)
-		x.verdict = v
 		x.calls[0] = call{exchange: x, kind: refused, err: err}
 		s.node.metrics.refused(err)
 		return x
@@ -75,9 +96,12 @@ func (s *session) parse(text []byte, v verdict, room int, w *scratch) *exchange 
 	if len(calls) == 0 {
 		return nil
 	}
+	if t.refuse == nil {
+		t.key.Charge(len(calls) - 1)
+	}
 	x := newExchange(s, len(calls))
-	x.verdict, x.batch = v, batch
-	x.fill(calls, room)
+	x.batch = batch
+	x.fill(calls, t)
 	s.node.metrics.count(x)
 	return x
 }

@@ -38,15 +38,18 @@ type DirectoryConfig struct {
 	// static keys are known, and the directory is ready at once.
 	Link *bus.Link
 	// Max is how many keys are kept in memory, revoked ones included; what is over
-	// it is left out and counted. A key takes about 250 bytes. 0 means DefaultMax.
+	// it is left out and counted. A key takes about 250 bytes, and its settings about
+	// twice what their record does. 0 means DefaultMax.
 	Max int
 	// Resync is how often everything is read again, so that even an update that
 	// the bus lost is noticed. 0 means DefaultResync.
 	Resync time.Duration
-	// OnRevoked is called once for each key that stops being good, from the
-	// directory's goroutine, after Lookup has stopped finding it. It must not
-	// block. Nil means nothing.
-	OnRevoked func(*Entry)
+	// OnChange is called once for each key that stops being good, and whenever the
+	// origins or networks that a key is good for change, from the directory's
+	// goroutine, after Lookup and the entry say so. What goes on under the key then
+	// has to be looked at again; other settings need no notice, because they are
+	// asked for at each call. It must not block. Nil means nothing.
+	OnChange func(*Entry)
 	// Logger gets what an operator should know. Nil logs nothing.
 	Logger *slog.Logger
 	// Registerer takes the metrics. Nil means none.
@@ -86,8 +89,8 @@ func NewDirectory(cfg DirectoryConfig) (*Directory, error) {
 	if cfg.Max < 0 || cfg.Resync < 0 {
 		return nil, errors.New("keys: Max and Resync must not be negative")
 	}
-	if cfg.OnRevoked == nil {
-		cfg.OnRevoked = func(*Entry) {}
+	if cfg.OnChange == nil {
+		cfg.OnChange = func(*Entry) {}
 	}
 	d := &Directory{
 		cfg:     cfg,
@@ -115,7 +118,7 @@ func NewDirectory(cfg DirectoryConfig) (*Directory, error) {
 	return d, nil
 }
 
-// Close ends the watch and waits until OnRevoked will not be called again. Lookup
+// Close ends the watch and waits until OnChange will not be called again. Lookup
 // goes on answering with what is known.
 func (d *Directory) Close() {
 	d.cancel()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -17,6 +18,10 @@ const (
 	MaxName = 64
 	// maxRecord bounds a record in the bucket, in bytes.
 	maxRecord = 4096
+	// roomToRevoke is what must be left of it, for the end and for the header of the
+	// message that writes it, which JetStream counts in: no key may be too large to
+	// revoke.
+	roomToRevoke = 256
 )
 
 // State says whether a key is good. A state that this version does not know counts
@@ -33,6 +38,8 @@ const (
 var (
 	// ErrName: a name is not 1 to 64 printable characters.
 	ErrName = errors.New("a key's name must be 1 to 64 printable characters, no space around it, and nothing that could be an ID")
+	// ErrTooLarge: the lists of a key's settings are too long together.
+	ErrTooLarge = errors.New("the settings are too large: shorten the lists, or split them between two keys")
 	// errRecord: what the bucket holds is no record.
 	errRecord = errors.New("not a record of a key")
 )
@@ -44,6 +51,7 @@ type Record struct {
 	Created time.Time
 	State   State     // empty means Active
 	Revoked time.Time // zero unless revoked
+	Settings
 
 	// extra are the members that this version does not know. They are written
 	// back as they were, so that an older tool does no harm to newer records.
@@ -60,14 +68,15 @@ type recordJSON struct {
 	Created time.Time `json:"created,omitzero"`
 	State   State     `json:"state"`
 	Revoked time.Time `json:"revoked,omitzero"`
+	Settings
 }
 
 // recordMembers are the names in recordJSON.
-var recordMembers = [...]string{"id", "name", "created", "state", "revoked"}
+var recordMembers = [...]string{"id", "name", "created", "state", "revoked", "rate", "burst", "origins", "networks", "methods"}
 
 // MarshalJSON implements json.Marshaler.
 func (r *Record) MarshalJSON() ([]byte, error) {
-	known, err := json.Marshal(recordJSON{r.ID, r.Name, r.Created, r.State, r.Revoked})
+	known, err := json.Marshal(recordJSON{r.ID, r.Name, r.Created, r.State, r.Revoked, r.Settings})
 	if err != nil || len(r.extra) == 0 {
 		return known, err
 	}
@@ -88,13 +97,15 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &extra); err != nil {
 		return err
 	}
-	for _, m := range recordMembers {
-		delete(extra, m)
-	}
+	// In any case, as encoding/json reads them: one left behind would come back when
+	// the member itself is emptied.
+	maps.DeleteFunc(extra, func(name string, _ json.RawMessage) bool {
+		return slices.ContainsFunc(recordMembers[:], func(m string) bool { return strings.EqualFold(m, name) })
+	})
 	if len(extra) == 0 {
 		extra = nil
 	}
-	*r = Record{k.ID, k.Name, k.Created, k.State, k.Revoked, extra}
+	*r = Record{k.ID, k.Name, k.Created, k.State, k.Revoked, k.Settings, extra}
 	return nil
 }
 
@@ -113,7 +124,25 @@ func readRecord(h hash, b []byte) (Record, error) {
 	if err := checkName(r.Name); err != nil {
 		return r, fmt.Errorf("%w: %w", errRecord, err)
 	}
+	if err := r.check(); err != nil {
+		return r, fmt.Errorf("%w: %w", errRecord, err)
+	}
 	return r, nil
+}
+
+// validate reports what a record cannot be written with.
+func (r *Record) validate() error {
+	if err := checkName(r.Name); err != nil {
+		return err
+	}
+	if err := r.Settings.Validate(); err != nil {
+		return err
+	}
+	b, err := json.Marshal(r)
+	if err == nil && len(b) > maxRecord-roomToRevoke {
+		err = ErrTooLarge
+	}
+	return err
 }
 
 // looksLikeID says whether a name could be taken for the ID of another key.

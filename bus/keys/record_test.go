@@ -2,6 +2,7 @@ package keys
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +10,7 @@ import (
 
 func TestRecordKeepsWhatItDoesNotKnow(t *testing.T) {
 	var h hash
-	in := `{"id":"` + h.id() + `","name":"n","created":"2026-01-02T03:04:05Z","state":"active","rate":{"rps":5},"origins":["a"]}`
+	in := `{"id":"` + h.id() + `","name":"n","created":"2026-01-02T03:04:05Z","state":"active","budget":{"rps":5},"owners":["a"]}`
 	r, err := readRecord(h, []byte(in))
 	if err != nil {
 		t.Fatal(err)
@@ -19,7 +20,7 @@ func TestRecordKeepsWhatItDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"created":"2026-01-02T03:04:05Z","id":"0000000000000000","name":"n","origins":["a"],"rate":{"rps":5},"revoked":"2026-02-03T04:05:06Z","state":"revoked"}`
+	want := `{"budget":{"rps":5},"created":"2026-01-02T03:04:05Z","id":"0000000000000000","name":"n","owners":["a"],"revoked":"2026-02-03T04:05:06Z","state":"revoked"}`
 	if string(out) != want {
 		t.Errorf("got  %s\nwant %s", out, want)
 	}
@@ -42,6 +43,15 @@ func TestReadRecord(t *testing.T) {
 		{"no JSON", `hello`, false, false},
 		{"null", `null`, false, false},
 		{"wrong type", `{"id":5}`, false, false},
+		{"settings", `{"id":"` + id + `","name":"x","rate":5,"burst":6,"origins":["https://a.example"],"networks":["n"],"methods":["eth_later"]}`, true, true},
+		{"empty settings", `{"id":"` + id + `","name":"x","rate":0,"origins":[],"networks":null}`, true, true},
+		{"rate of another type", `{"id":"` + id + `","name":"x","rate":"5"}`, false, false},
+		{"rate in parts", `{"id":"` + id + `","name":"x","rate":0.5}`, false, false},
+		{"negative rate", `{"id":"` + id + `","name":"x","rate":-5}`, false, false},
+		{"burst alone", `{"id":"` + id + `","name":"x","burst":5}`, false, false},
+		{"origin that is none", `{"id":"` + id + `","name":"x","origins":["a.example"]}`, false, false},
+		{"origins of another type", `{"id":"` + id + `","name":"x","origins":{"https://a.example":true}}`, false, false},
+		{"network that is none", `{"id":"` + id + `","name":"x","networks":["a b"]}`, false, false},
 		{"too large", `{"id":"` + id + `","name":"x","pad":"` + strings.Repeat("x", maxRecord) + `"}`, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -56,12 +66,42 @@ func TestReadRecord(t *testing.T) {
 	}
 }
 
+// TestRecordOfSettings: what is empty is not written, and what is emptied does not
+// come back, however it was spelled.
+func TestRecordOfSettings(t *testing.T) {
+	var h hash
+	in := `{"ID":"` + h.id() + `","name":"n","Rate":5,"BURST":6,"origins":["*"],"networks":["m"],"methods":["eth_later"],"later":1}`
+	r, err := readRecord(h, []byte(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Settings{5, 6, []string{"*"}, []string{"m"}, []string{"eth_later"}}
+	if !same(r.Settings, want) {
+		t.Errorf("got %+v, want %+v", r.Settings, want)
+	}
+	r.Settings = Settings{}
+	out, err := json.Marshal(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"id":"0000000000000000","later":1,"name":"n","state":""}`; string(out) != want {
+		t.Errorf("got  %s\nwant %s", out, want)
+	}
+}
+
+// same says whether two settings are, where a list that is empty is none.
+func same(a, b Settings) bool {
+	return a.Rate == b.Rate && a.Burst == b.Burst && slices.Equal(a.Origins, b.Origins) &&
+		slices.Equal(a.Networks, b.Networks) && slices.Equal(a.Methods, b.Methods)
+}
+
 // FuzzRecord: what was read and is written again reads the same, with every
 // unknown member kept.
 func FuzzRecord(f *testing.F) {
 	var h hash
 	f.Add([]byte(`{"id":"` + h.id() + `","name":"x","state":"active","rate":{"a":1}}`))
 	f.Add([]byte(`{"id":"` + h.id() + `","name":"x","created":"2026-01-02T03:04:05Z","ID":"y"}`))
+	f.Add([]byte(`{"id":"` + h.id() + `","name":"x","Rate":5,"burst":6,"origins":["https://*.a.example"],"networks":["m"],"methods":["n"]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := readRecord(h, b)
 		if err != nil {
@@ -75,7 +115,8 @@ func FuzzRecord(f *testing.F) {
 		if err := json.Unmarshal(out, &again); err != nil {
 			t.Fatalf("written but not read: %v", err)
 		}
-		if again.ID != r.ID || again.Name != r.Name || again.State != r.State || !again.Created.Equal(r.Created) || len(again.extra) != len(r.extra) {
+		if again.ID != r.ID || again.Name != r.Name || again.State != r.State || !again.Created.Equal(r.Created) || len(again.extra) != len(r.extra) ||
+			!same(again.Settings, r.Settings) {
 			t.Errorf("%+v became %+v", r, again)
 		}
 	})

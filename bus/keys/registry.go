@@ -19,15 +19,16 @@ import (
 // SHA-256 of API keys, its values records.
 const bucket = "ommer_keys"
 
-// revokeTries is how often a revocation is tried against others who write the same
+// updateTries is how often a change is tried against others who write the same
 // record.
-const revokeTries = 8
+const updateTries = 8
 
 // Errors of the registry.
 var (
 	ErrNotFound  = errors.New("no such API key")
 	ErrAmbiguous = errors.New("several API keys have this name")
 	ErrConflict  = errors.New("the record is being changed by somebody else")
+	ErrRevoked   = errors.New("the API key is revoked for good: create another")
 )
 
 // Registry is the operator's side of the bucket. Its methods may be called from any
@@ -70,15 +71,15 @@ func Open(ctx context.Context, cfg RegistryConfig) (*Registry, error) {
 	return &Registry{kv}, nil
 }
 
-// Create makes a key. The key is in no other place than the first result, and
+// Create makes a key with a name and settings. The key is in no other place than the first result, and
 // cannot be shown again.
-func (r *Registry) Create(ctx context.Context, name string) (string, Record, error) {
-	if err := checkName(name); err != nil {
-		return "", Record{}, err
-	}
+func (r *Registry) Create(ctx context.Context, name string, s Settings) (string, Record, error) {
 	key := New()
 	h := hash(sha256.Sum256([]byte(key)))
-	rec := Record{ID: h.id(), Name: name, State: Active, Created: time.Now().UTC().Truncate(time.Second)}
+	rec := Record{ID: h.id(), Name: name, State: Active, Created: time.Now().UTC().Truncate(time.Second), Settings: s}
+	if err := rec.validate(); err != nil {
+		return "", Record{}, err
+	}
 	value, err := json.Marshal(&rec)
 	if err != nil {
 		return "", Record{}, fmt.Errorf("keys: %w", err)
@@ -110,11 +111,38 @@ func (r *Registry) Get(ctx context.Context, idOrName string) (Record, error) {
 // Revoke ends a key for good, named as for Get, and returns its record. To revoke
 // a revoked key again changes nothing.
 func (r *Registry) Revoke(ctx context.Context, idOrName string) (Record, error) {
+	return r.update(ctx, idOrName, func(rec *Record) error {
+		if rec.State == Revoked {
+			return errUnchanged
+		}
+		rec.State, rec.Revoked = Revoked, time.Now().UTC().Truncate(time.Second)
+		return nil
+	})
+}
+
+// Set changes the settings of a key, named as for Get, and returns its record.
+// Change is given those that the key has; it may be called again when somebody else
+// changes them at the same time. A key that is revoked is refused with ErrRevoked.
+func (r *Registry) Set(ctx context.Context, idOrName string, change func(*Settings)) (Record, error) {
+	return r.update(ctx, idOrName, func(rec *Record) error {
+		if rec.State == Revoked {
+			return ErrRevoked
+		}
+		change(&rec.Settings)
+		return rec.validate()
+	})
+}
+
+// errUnchanged is what the change of an update returns when there is none.
+var errUnchanged = errors.New("unchanged")
+
+// update changes a record and returns it.
+func (r *Registry) update(ctx context.Context, idOrName string, change func(*Record) error) (Record, error) {
 	h, _, err := r.find(ctx, idOrName)
 	if err != nil {
 		return Record{}, err
 	}
-	for range revokeTries {
+	for range updateTries {
 		e, err := r.kv.Get(ctx, h.String())
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			return Record{}, ErrNotFound
@@ -126,10 +154,12 @@ func (r *Registry) Revoke(ctx context.Context, idOrName string) (Record, error) 
 		if err != nil {
 			return Record{}, fmt.Errorf("keys: %w", err)
 		}
-		if rec.State == Revoked {
+		switch err := change(&rec); {
+		case errors.Is(err, errUnchanged):
 			return rec, nil
+		case err != nil:
+			return Record{}, err
 		}
-		rec.State, rec.Revoked = Revoked, time.Now().UTC().Truncate(time.Second)
 		value, err := json.Marshal(&rec)
 		if err != nil {
 			return Record{}, fmt.Errorf("keys: %w", err)

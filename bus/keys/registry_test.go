@@ -82,7 +82,7 @@ func eventually(t *testing.T, what string, ok func() bool) time.Duration {
 
 func create(t *testing.T, r *keys.Registry, name string) (string, keys.Record) {
 	t.Helper()
-	key, rec, err := r.Create(t.Context(), name)
+	key, rec, err := r.Create(t.Context(), name, keys.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,8 +110,8 @@ func TestDirectoriesSeeCreationAndRevocation(t *testing.T) {
 	for i := range dirs {
 		ended[i] = make(chan *keys.Entry, 8)
 		dirs[i] = directory(t, keys.DirectoryConfig{
-			Link:      dial(t, fmt.Sprintf("edge%d", i), srv.URL()),
-			OnRevoked: func(e *keys.Entry) { ended[i] <- e },
+			Link:     dial(t, fmt.Sprintf("edge%d", i), srv.URL()),
+			OnChange: func(e *keys.Entry) { ended[i] <- e },
 		})
 		eventually(t, "ready", dirs[i].Ready)
 	}
@@ -201,7 +201,7 @@ func TestRegistryNames(t *testing.T) {
 	if _, err := r.Get(t.Context(), "nobody"); !errors.Is(err, keys.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
-	if _, _, err := r.Create(t.Context(), ""); !errors.Is(err, keys.ErrName) {
+	if _, _, err := r.Create(t.Context(), "", keys.Settings{}); !errors.Is(err, keys.ErrName) {
 		t.Errorf("got %v", err)
 	}
 	all, err := r.List(t.Context())
@@ -241,7 +241,7 @@ func TestKeysOutliveTheServer(t *testing.T) {
 	r := open(t, l)
 	key, rec := create(t, r, "before")
 	ended := make(chan *keys.Entry, 1)
-	d := directory(t, keys.DirectoryConfig{Link: l, OnRevoked: func(e *keys.Entry) { ended <- e }})
+	d := directory(t, keys.DirectoryConfig{Link: l, OnChange: func(e *keys.Entry) { ended <- e }})
 	eventually(t, "known", func() bool { return d.Lookup([]byte(key)) != nil })
 
 	srv.Close()
@@ -256,7 +256,7 @@ func TestKeysOutliveTheServer(t *testing.T) {
 		if after == "" {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			after, _, _ = r.Create(ctx, "after")
+			after, _, _ = r.Create(ctx, "after", keys.Settings{})
 		}
 		return after != "" && d.Lookup([]byte(after)) != nil
 	})
@@ -365,7 +365,7 @@ func TestManyKeysAndTheLimit(t *testing.T) {
 	l := dial(t, "edge", srv.URL())
 	open(t, l)
 	const n = 10_000
-	js, err := jetstream.New(l.NATS())
+	js, err := jetstream.New(l.NATS(), jetstream.WithPublishAsyncMaxPending(n)) // no matter how slow the server is
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -191,16 +191,22 @@ func (d *Directory) apply(e jetstream.KeyValueEntry) {
 			usable, rec = r.Usable(), r
 		}
 	}
-	if ended := d.set(h, rec, usable, e.Revision()); ended != nil {
+	changed := d.set(h, rec, usable, e.Revision())
+	switch {
+	case changed == nil:
+		return
+	case changed.Revoked():
 		d.metrics.revoked.Inc()
-		d.log.Info("API key revoked", "key", ended.id)
-		d.cfg.OnRevoked(ended)
+		d.log.Info("API key revoked", "key", changed.id)
+	default:
+		d.log.Info("API key good for other origins or networks", "key", changed.id)
 	}
+	d.cfg.OnChange(changed)
 }
 
-// set makes the entry what the given revision says, and returns it when it has
-// stopped being good by that.
-func (d *Directory) set(h hash, rec Record, usable bool, revision uint64) (ended *Entry) {
+// set makes the entry what the given revision says, and returns it when OnChange
+// is to be told.
+func (d *Directory) set(h hash, rec Record, usable bool, revision uint64) (changed *Entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.entries[h]
@@ -210,12 +216,17 @@ func (d *Directory) set(h hash, rec Record, usable bool, revision uint64) (ended
 			return nil
 		}
 		old.revision = revision
-		if old.Revoked() == !usable {
-			return nil
-		}
-		if !usable {
+		switch {
+		case !old.Revoked() && !usable:
 			old.revoked.Store(true)
 			return old
+		case !usable:
+			return nil
+		case !old.Revoked():
+			if old.apply(rec.Settings) {
+				return old
+			}
+			return nil
 		}
 	}
 	if old == nil && len(d.entries) >= d.cfg.Max {
@@ -229,6 +240,7 @@ func (d *Directory) set(h hash, rec Record, usable bool, revision uint64) (ended
 	// Ends of keys are kept too, so that an older record cannot bring one back.
 	e := &Entry{id: rec.ID, name: rec.Name, revision: revision, seen: d.load}
 	e.revoked.Store(!usable)
+	e.apply(rec.Settings)
 	d.entries[h] = e
 	return nil
 }
@@ -252,7 +264,7 @@ func (d *Directory) loaded(last uint64) {
 	for _, e := range ended {
 		d.metrics.revoked.Inc()
 		d.log.Info("API key gone from the bucket", "key", e.id)
-		d.cfg.OnRevoked(e)
+		d.cfg.OnChange(e)
 	}
 	d.metrics.loads.Inc()
 	if !d.ready.Swap(true) {

@@ -43,7 +43,7 @@ func TestRevisionsNeverGoBackwards(t *testing.T) {
 // than the load.
 func TestLoadForgetsWhatIsGone(t *testing.T) {
 	var ended []string
-	d, err := NewDirectory(DirectoryConfig{OnRevoked: func(e *Entry) { ended = append(ended, e.Name()) }})
+	d, err := NewDirectory(DirectoryConfig{OnChange: func(e *Entry) { ended = append(ended, e.Name()) }})
 	if err != nil {
 		t.Fatal(err)
 	}

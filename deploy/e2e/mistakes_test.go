@@ -53,6 +53,11 @@ func TestMistakes(t *testing.T) {
 		{"worker: bad name", worker, []string{"--name", "a.b"}, []string{"--name", "letters"}},
 		{"serve: bad key", serve, []string{"--dev-key", "short"}, []string{"--dev-key", "8 to 64"}},
 		{"keys: no name", []string{"ommer", "keys", "create"}, nil, []string{"--name"}},
+		{"keys: bad rate", []string{"ommer", "keys", "create", "--name", "x"}, []string{"--rate", "many"}, []string{"--rate", "many"}},
+		{"keys: burst alone", []string{"ommer", "keys", "create", "--name", "x"}, []string{"--burst", "5"}, []string{"--burst", "needs a rate"}},
+		{"keys: origin with a path", []string{"ommer", "keys", "create", "--name", "x"}, []string{"--origins", "https://a.example/"}, []string{"--origins", "write https://a.example\n"}},
+		{"keys: unknown method", []string{"ommer", "keys", "create", "--name", "x"}, []string{"--methods", "eth_call"}, []string{"--methods", "eth_call", "eth_getUncleByBlockHashAndIndex"}},
+		{"keys: nothing to set", []string{"ommer", "keys", "set", "x"}, nil, []string{"--rate", "--origins"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stdout, stderr, code := run(t, c.command[0], append(c.command[1:len(c.command):len(c.command)], c.args...)...)

@@ -63,9 +63,9 @@ func New(cfg Config) (_ *Daemon, err error) {
 	var node atomic.Pointer[edge.Node] // the directory announces before there is one
 	d.keys, err = keys.NewDirectory(keys.DirectoryConfig{
 		Link: d.links[0], Logger: cfg.Log, Registerer: cfg.Admin.Registry,
-		OnRevoked: func(*keys.Entry) {
+		OnChange: func(*keys.Entry) {
 			if n := node.Load(); n != nil {
-				n.Revoked()
+				n.KeysChanged()
 			}
 		},
 	})
@@ -86,7 +86,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 	}
 	d.node, err = edge.New(edge.Config{
 		HTTPS: string(cfg.HTTPS), HTTP: string(cfg.HTTP), TLS: cfg.TLS,
-		Keys: d.keys, Resolver: d.client,
+		Keys: d.keys, Network: cfg.Network, Resolver: d.client,
 		Limits: cfg.Limits, Timeouts: cfg.Timeouts,
 		Logger: cfg.Log, Registerer: cfg.Admin.Registry,
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -20,6 +21,7 @@ type keys struct {
 	Create createKey `cmd:"" help:"Make a key. It is the last line of the output and is never shown again."`
 	List   listKeys  `cmd:"" help:"List all keys by their ID; the keys themselves are not kept."`
 	Show   showKey   `cmd:"" help:"Show what is known of one key."`
+	Set    setKey    `cmd:"" help:"Change what a key may do. Edges and open WebSockets follow at once."`
 	Revoke revokeKey `cmd:"" help:"Refuse a key from now on. Its open WebSockets are closed."`
 }
 
@@ -51,14 +53,20 @@ func (k keyBus) with(f func(ctx context.Context, r *registry.Registry) error) er
 }
 
 type createKey struct {
-	keyBus `embed:""`
-	Name   string `required:"" placeholder:"NAME" help:"Who or what the key is for, 1 to 64 printable characters."`
+	keyBus   `embed:""`
+	Name     string `required:"" placeholder:"NAME" help:"Who or what the key is for, 1 to 64 printable characters."`
+	keyRules `embed:"" group:"What the key may do:"`
 }
 
 // Run implements the command.
 func (c *createKey) Run(std streams) error {
+	var settings registry.Settings
+	c.change(&settings)
+	if err := settings.Validate(); err != nil {
+		return wrongRules(err)
+	}
 	return c.with(func(ctx context.Context, r *registry.Registry) error {
-		key, record, err := r.Create(ctx, c.Name)
+		key, record, err := r.Create(ctx, c.Name, settings)
 		if err != nil {
 			return err
 		}
@@ -100,13 +108,19 @@ func (s *showKey) Run(std streams) error {
 		if err != nil {
 			return err
 		}
-		w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(w, "ID\t%s\nName\t%s\nState\t%s\nCreated\t%s\n", rec.ID, rec.Name, state(rec), stamp(rec.Created))
-		if !rec.Revoked.IsZero() {
-			fmt.Fprintf(w, "Revoked\t%s\n", stamp(rec.Revoked))
-		}
-		return w.Flush()
+		return printKey(std.out, rec)
 	})
+}
+
+// printKey writes all that is known of a key.
+func printKey(out io.Writer, rec registry.Record) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "ID\t%s\nName\t%s\nState\t%s\nCreated\t%s\n", rec.ID, rec.Name, state(rec), stamp(rec.Created))
+	if !rec.Revoked.IsZero() {
+		fmt.Fprintf(w, "Revoked\t%s\n", stamp(rec.Revoked))
+	}
+	printRules(w, rec.Settings)
+	return w.Flush()
 }
 
 type revokeKey struct {
