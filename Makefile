@@ -40,7 +40,7 @@ fuzz: ## Each fuzz target for FUZZTIME (20s)
 	  done; \
 	done
 
-e2e: build $(BIN)/nats-server ## The programs as processes: two edges, three workers, one NATS server
+e2e: build $(BIN)/nats-server $(BIN)/geth ## The programs as processes, and their answers against those of geth
 	OMMER_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -v -timeout 20m -tags e2e ./deploy/e2e/...
 
 bench: build $(BIN)/nats-server $(BIN)/geth ## Requests per second, CPU per request and memory per connection, against geth

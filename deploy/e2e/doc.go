@@ -2,11 +2,16 @@
 // processes on loopback, ask them as clients do, and end them as machines do.
 //
 // The tests have the build tag e2e and take the programs (ommer, ommer-edge,
-// ommer-worker, nats-server) from the folder that OMMER_BIN names; `make e2e`
+// ommer-worker, nats-server, geth) from the folder that OMMER_BIN names; `make e2e`
 // builds them. The upstream node is deploy/devnode inside of the test process, over
 // the real Sepolia blocks that the go-ethereum module carries. What is true is read
 // from that file with workers/archive and go-ethereum's types, by no code that
 // renders or serves an answer.
+//
+// For the oracle the upstream node is geth, with two generated chains of which the
+// test, as the consensus client, makes the one or the other canonical. What geth
+// answers to a message is what we have to answer; in what else we may, and why, is
+// the list in allowances.go.
 //
 // Nothing here imports the edge, the bus or the workers' lookups, and nothing
 // waits for a length of time: each wait is for a condition, and bounded. Every

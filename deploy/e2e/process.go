@@ -32,7 +32,7 @@ func program(tb testing.TB, name string) string {
 	tb.Helper()
 	dir := os.Getenv("OMMER_BIN")
 	if dir == "" {
-		tb.Fatal("OMMER_BIN is not set: it names the folder with ommer, ommer-edge, ommer-worker and nats-server. `make e2e` builds them and sets it")
+		tb.Fatal("OMMER_BIN is not set: it names the folder with ommer, ommer-edge, ommer-worker, nats-server and geth. `make e2e` builds them and sets it")
 	}
 	path, err := filepath.Abs(filepath.Join(dir, name))
 	if err != nil {

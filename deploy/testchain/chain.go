@@ -1,10 +1,10 @@
-// Package testchain generates a small chain with uncles. The devnode carries it, so
-// that it has something to serve without any file, and the measuring program has
-// geth import it.
+// Package testchain generates small chains with uncles. The devnode carries one, so
+// that it has something to serve without any file; the measuring program has geth
+// import that one, and the end-to-end tests a longer one with a fork of it.
 //
 // Only generators, measuring programs and tests may import it: it brings
 // go-ethereum's block processing along, which what is deployed does without. The
-// same chain comes out every time, and go-ethereum accepts it: every consensus rule
+// same chains come out every time, and go-ethereum accepts them: every consensus rule
 // but proof of work holds.
 package testchain
 
@@ -24,8 +24,7 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// The shape of the chain. Uncles stand in blocks FirstUncles to Merge-1; those in
-// the first blocks after London are partly older than it and have no base fee.
+// What the carried chain, which is the Sample, is like.
 const (
 	ChainID     = 1337
 	Length      = 64 // blocks, with the genesis block
@@ -33,6 +32,21 @@ const (
 	London      = 32
 	Merge       = 60
 )
+
+// Shape is what a chain is like. Uncles stand in blocks FirstUncles to Merge-1; those
+// in the first blocks after London are partly older than it and have no base fee.
+// Chains that differ in nothing but Length and Fork have their genesis block in common.
+type Shape struct {
+	Length        int    // blocks, with the genesis block
+	London, Merge uint64 // the first blocks with their rules
+	// Fork is the last block that the chain shares with the one of the same Shape
+	// but no Fork. Behind it the blocks, the uncles and how many there are of them
+	// are others. Zero: it is that chain.
+	Fork uint64
+}
+
+// Sample is the carried chain.
+func Sample() Shape { return Shape{Length: Length, London: London, Merge: Merge} }
 
 // logger is the address of a contract that emits one log whenever it is called, so
 // that blooms are not all empty.
@@ -46,8 +60,23 @@ func payer() (*ecdsa.PrivateKey, error) {
 	return crypto.ToECDSA(seed(0, "payer"))
 }
 
+// Genesis is what the Sample begins with.
+func Genesis() (*core.Genesis, error) { return Sample().Genesis() }
+
+// Blocks generates the Sample.
+func Blocks() ([]*types.Block, error) { return Sample().Blocks() }
+
+// Write writes the Sample as `geth export` does.
+func Write(w io.Writer) error {
+	blocks, err := Blocks()
+	if err != nil {
+		return err
+	}
+	return Export(w, blocks)
+}
+
 // Genesis is what the chain begins with, its rules among them.
-func Genesis() (*core.Genesis, error) {
+func (s Shape) Genesis() (*core.Genesis, error) {
 	key, err := payer()
 	if err != nil {
 		return nil, err
@@ -65,9 +94,9 @@ func Genesis() (*core.Genesis, error) {
 			IstanbulBlock:           new(big.Int),
 			MuirGlacierBlock:        new(big.Int),
 			BerlinBlock:             new(big.Int),
-			LondonBlock:             big.NewInt(London),
-			MergeNetsplitBlock:      big.NewInt(Merge),
-			TerminalTotalDifficulty: new(big.Int).Mul(params.GenesisDifficulty, big.NewInt(Merge)),
+			LondonBlock:             new(big.Int).SetUint64(s.London),
+			MergeNetsplitBlock:      new(big.Int).SetUint64(s.Merge),
+			TerminalTotalDifficulty: new(big.Int).Mul(params.GenesisDifficulty, new(big.Int).SetUint64(s.Merge)),
 			Ethash:                  new(params.EthashConfig),
 		},
 		Nonce:      0x6f6d6d6572,
@@ -83,8 +112,8 @@ func Genesis() (*core.Genesis, error) {
 }
 
 // Blocks generates the chain, the genesis block first.
-func Blocks() ([]*types.Block, error) {
-	genesis, err := Genesis()
+func (s Shape) Blocks() ([]*types.Block, error) {
+	genesis, err := s.Genesis()
 	if err != nil {
 		return nil, err
 	}
@@ -92,21 +121,16 @@ func Blocks() ([]*types.Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := generator{config: genesis.Config, key: key}
-	_, blocks, _ := core.GenerateChainWithGenesis(genesis, beacon.New(ethash.NewFaker()), Length-1, g.block)
+	g := generator{shape: s, config: genesis.Config, key: key}
+	_, blocks, _ := core.GenerateChainWithGenesis(genesis, beacon.New(ethash.NewFaker()), s.Length-1, g.block)
 	if g.err != nil {
 		return nil, g.err
 	}
 	return append([]*types.Block{genesis.ToBlock()}, blocks...), nil
 }
 
-// Write writes the chain as `geth export` does: the RLP of the blocks, one after
-// another.
-func Write(w io.Writer) error {
-	blocks, err := Blocks()
-	if err != nil {
-		return err
-	}
+// Export writes blocks as `geth export` does: their RLP, one after another.
+func Export(w io.Writer, blocks []*types.Block) error {
 	for _, b := range blocks {
 		if err := b.EncodeRLP(w); err != nil {
 			return fmt.Errorf("block %d: %w", b.NumberU64(), err)
@@ -117,6 +141,7 @@ func Write(w io.Writer) error {
 
 // generator fills the blocks.
 type generator struct {
+	shape  Shape
 	config *params.ChainConfig
 	key    *ecdsa.PrivateKey
 	err    error // the first one
@@ -124,16 +149,20 @@ type generator struct {
 
 func (g *generator) block(_ int, b *core.BlockGen) {
 	n := b.Number().Uint64()
-	b.SetCoinbase(common.Address(seed(n, "miner")[:20]))
-	b.SetExtra(fmt.Appendf(nil, "ommer sample %d", n))
-	if n < Merge {
-		b.SetNonce(types.BlockNonce(seed(n, "nonce")[:8]))
+	name, uncles := "sample", n%3 // none, one or two
+	if g.forked(n) {
+		name, uncles = "fork", (n+1)%3
+	}
+	b.SetCoinbase(common.Address(g.seed(n, "miner")[:20]))
+	b.SetExtra(fmt.Appendf(nil, "ommer %s %d", name, n))
+	if n < g.shape.Merge {
+		b.SetNonce(types.BlockNonce(g.seed(n, "nonce")[:8]))
 	}
 	for k := range n % 4 {
 		g.transaction(b, n+k)
 	}
-	if n >= FirstUncles && n < Merge {
-		for k := range n % 3 { // none, one or two
+	if n >= FirstUncles && n < g.shape.Merge {
+		for k := range uncles {
 			g.uncle(b, n, k)
 		}
 	}
@@ -163,7 +192,7 @@ func (g *generator) transaction(b *core.BlockGen, turn uint64) {
 		data = &types.DynamicFeeTx{
 			ChainID: g.config.ChainID, Nonce: nonce, To: &to, Gas: 50_000, GasFeeCap: price, GasTipCap: big.NewInt(gwei),
 		}
-		if b.Number().Uint64() < London {
+		if b.Number().Uint64() < g.shape.London {
 			data = &types.LegacyTx{Nonce: nonce, Gas: 80_000, GasPrice: price, Data: common.FromHex("0x00")} // creates a contract
 		}
 	}
@@ -187,26 +216,37 @@ func (g *generator) uncle(b *core.BlockGen, n, k uint64) {
 		ParentHash:  parent.Hash(),
 		Number:      new(big.Int).SetUint64(n - depth),
 		UncleHash:   types.EmptyUncleHash,
-		Coinbase:    common.Address(seed(n, "uncle miner", k)[:20]),
-		Root:        common.Hash(seed(n, "state", k)),
+		Coinbase:    common.Address(g.seed(n, "uncle miner", k)[:20]),
+		Root:        common.Hash(g.seed(n, "state", k)),
 		TxHash:      types.EmptyTxsHash,
 		ReceiptHash: types.EmptyReceiptsHash,
-		MixDigest:   common.Hash(seed(n, "mix", k)),
-		Nonce:       types.BlockNonce(seed(n, "uncle nonce", k)[:8]),
+		MixDigest:   common.Hash(g.seed(n, "mix", k)),
+		Nonce:       types.BlockNonce(g.seed(n, "uncle nonce", k)[:8]),
 	}
 	if k == 0 {
-		h.UncleHash = common.Hash(seed(n, "uncles", k)) // an uncle may have had uncles
+		h.UncleHash = common.Hash(g.seed(n, "uncles", k)) // an uncle may have had uncles
 	}
 	if n%2 == 0 {
-		h.Extra = seed(n, "extra", k)[:n%33]
-		h.TxHash = common.Hash(seed(n, "transactions", k))
-		h.ReceiptHash = common.Hash(seed(n, "receipts", k))
-		h.Bloom.Add(seed(n, "log", k))
+		h.Extra = g.seed(n, "extra", k)[:n%33]
+		h.TxHash = common.Hash(g.seed(n, "transactions", k))
+		h.ReceiptHash = common.Hash(g.seed(n, "receipts", k))
+		h.Bloom.Add(g.seed(n, "log", k))
 		h.GasUsed = 21_000 * (1 + n)
 	}
 	b.AddUncle(h) // sets gas limit, base fee, time and difficulty
 	h.Time = parent.Time() + 1 + n%15
 	h.Difficulty = ethash.CalcDifficulty(g.config, h.Time, parent.Header())
+}
+
+// forked says whether block n is one of the fork's own.
+func (g *generator) forked(n uint64) bool { return g.shape.Fork > 0 && n > g.shape.Fork }
+
+// seed is seed, with other bytes in the fork's own blocks.
+func (g *generator) seed(n uint64, what string, k ...uint64) []byte {
+	if g.forked(n) {
+		what = "fork " + what
+	}
+	return seed(n, what, k...)
 }
 
 // seed returns bytes that depend on nothing but the arguments.

@@ -3,6 +3,7 @@ package testchain_test
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"os"
 	"testing"
@@ -44,13 +45,32 @@ func TestCarriedChain(t *testing.T) {
 	}
 }
 
-// TestShape looks for each kind of block and uncle that a reader of the chain is
-// promised.
-func TestShape(t *testing.T) {
-	blocks, err := testchain.Blocks()
+// shapes are the carried chain, a longer one, and a fork of that.
+var shapes = map[string]testchain.Shape{
+	"sample": testchain.Sample(),
+	"long":   {Length: 128, London: 40, Merge: 112},
+	"fork":   {Length: 120, London: 40, Merge: 112, Fork: 80},
+}
+
+func blocksOf(t *testing.T, s testchain.Shape) []*types.Block {
+	t.Helper()
+	blocks, err := s.Blocks()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return blocks
+}
+
+func TestShape(t *testing.T) {
+	for name, shape := range shapes {
+		t.Run(name, func(t *testing.T) { testShape(t, shape) })
+	}
+}
+
+// testShape looks for each kind of block and uncle that a reader of a chain is
+// promised.
+func testShape(t *testing.T, shape testchain.Shape) {
+	blocks := blocksOf(t, shape)
 	seen := make(map[string]int)
 	depths := make(map[uint64]int)
 	kinds := make(map[uint8]int)
@@ -58,10 +78,10 @@ func TestShape(t *testing.T) {
 		if b.NumberU64() != uint64(i) {
 			t.Fatalf("block %d has number %v", i, b.Number())
 		}
-		if london := i >= testchain.London; london != (b.BaseFee() != nil) {
+		if london := uint64(i) >= shape.London; london != (b.BaseFee() != nil) {
 			t.Errorf("block %d: base fee %v", i, b.BaseFee())
 		}
-		if merged := i >= testchain.Merge; merged != (b.Difficulty().Sign() == 0) {
+		if merged := uint64(i) >= shape.Merge; merged != (b.Difficulty().Sign() == 0) {
 			t.Errorf("block %d: difficulty %v", i, b.Difficulty())
 		}
 		for _, tx := range b.Transactions() {
@@ -89,8 +109,8 @@ func TestShape(t *testing.T) {
 			}
 		}
 	}
-	if len(blocks) != testchain.Length {
-		t.Errorf("%d blocks, want %d", len(blocks), testchain.Length)
+	if len(blocks) != shape.Length {
+		t.Errorf("%d blocks, want %d", len(blocks), shape.Length)
 	}
 	for depth := range uint64(6) {
 		if depths[depth+1] == 0 {
@@ -113,16 +133,52 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// TestRules has go-ethereum check and execute the chain, all but the proof of work.
+// TestFork compares a fork with the chain that it leaves: which blocks they share,
+// and whether a reader who mixes their uncles up would be noticed.
+func TestFork(t *testing.T) {
+	shape := shapes["fork"]
+	trunk, fork := blocksOf(t, shapes["long"]), blocksOf(t, shape)
+	kinds := make(map[string]int)
+	for n, b := range fork {
+		switch shared := uint64(n) <= shape.Fork; {
+		case shared != (b.Hash() == trunk[n].Hash()):
+			t.Errorf("block %d: shared is %v, want %v", n, !shared, shared)
+		case shared || uint64(n) >= shape.Merge:
+			continue
+		}
+		ours, theirs := b.Uncles(), trunk[n].Uncles()
+		if len(ours) == len(theirs) {
+			t.Errorf("block %d has %d uncles on both sides", n, len(ours))
+		}
+		kinds[fmt.Sprintf("%d in place of %d", len(ours), len(theirs))]++
+		for _, u := range ours {
+			for _, v := range theirs {
+				if u.Hash() == v.Hash() {
+					t.Errorf("block %d: uncle %v is on both sides", n, u.Hash())
+				}
+			}
+		}
+	}
+	for _, kind := range []string{"0 in place of 2", "1 in place of 0", "2 in place of 1"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no block with %s uncles: %v", kind, kinds)
+		}
+	}
+}
+
 func TestRules(t *testing.T) {
-	genesis, err := testchain.Genesis()
+	for name, shape := range shapes {
+		t.Run(name, func(t *testing.T) { testRules(t, shape) })
+	}
+}
+
+// testRules has go-ethereum check and execute a chain, all but the proof of work.
+func testRules(t *testing.T, shape testchain.Shape) {
+	genesis, err := shape.Genesis()
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks, err := testchain.Blocks()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks := blocksOf(t, shape)
 	c, err := core.NewBlockChain(rawdb.NewMemoryDatabase(), genesis, beacon.New(ethash.NewFaker()), core.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
