@@ -1,0 +1,118 @@
+package transcript
+
+// Table is a part of the contract.
+type Table struct {
+	Name string
+	Rows []string
+}
+
+// Rows is the contract: every situation whose answer was decided, by the name that
+// titles of conversations begin with.
+var Rows = []Table{
+	{"block object", []string{
+		"quantities are minimal",
+		"data keeps its length",
+		"extraData may be empty",
+		"totalDifficulty is null",
+		"uncles is empty",
+		"baseFeePerGas where the header has it",
+	}},
+	{"lookups", []string{
+		"index beyond the block's uncles",
+		"block not found",
+		"block that is not canonical",
+		"tags",
+		"tag of no block",
+		"pruned history",
+		"null that is false",
+		"no upstream in time",
+		"overloaded",
+		"any other fault",
+	}},
+	{"parameters", []string{
+		"left to right",
+		"block without prefix",
+		"block without digits",
+		"block with leading zeros",
+		"block too large",
+		"block that is not hex",
+		"index with leading zeros",
+		"index that is no hex string",
+		"index without digits",
+		"index that is not hex",
+		"index too large",
+		"hash of a wrong length",
+		"hash that is none",
+		"upper case",
+		"missing value",
+		"too many arguments",
+		"no array",
+	}},
+	{"envelope", []string{
+		"id",
+		"id of a wrong type",
+		"notification",
+		"no request",
+		"unknown method",
+		"long method name",
+		"invalid JSON",
+		"duplicate keys",
+		"empty message",
+		"empty batch",
+		"batch members that are no requests",
+		"batch",
+		"batch too large",
+		"response too large",
+		"response as a request",
+	}},
+	{"HTTP", []string{
+		"content type",
+		"verb",
+		"preflight",
+		"body over the limit",
+		"bad key",
+		"key not allowed here",
+		"key over its rate",
+		"other path",
+		"malformed",
+		"expectation",
+		"long request line",
+		"large header",
+		"Host",
+		"control bytes",
+		"version",
+		"accepted",
+		"time-out",
+		"order of the checks",
+		"pipelined",
+		"request refused while overloaded",
+		"stop over HTTP",
+	}},
+	{"WebSocket", []string{
+		"handshake",
+		"text or binary",
+		"parse error on a WebSocket",
+		"invalid UTF-8",
+		"message over the limit",
+		"protocol error",
+		"nothing to answer",
+		"ping",
+		"too many in flight",
+		"key over its rate on a WebSocket",
+		"does not read",
+		"key revoked",
+		"stop",
+		"compression",
+		"any order",
+		"message refused while overloaded",
+		"slow message",
+		"closed by the client",
+	}},
+}
+
+// Pending are rows that have no conversation yet, with the words of the contract.
+var Pending = map[string]string{
+	"key not allowed here":             "key not allowed here (its origin, network or method list): 403, -32002 `rejected by the API key's settings`",
+	"key over its rate":                "429, -32005 `rate limit exceeded`, data `{\"allowed_rps\":..,\"backoff_seconds\":..}`, Retry-After",
+	"key over its rate on a WebSocket": "-32005 `rate limit exceeded` per message; the connection stays",
+}
