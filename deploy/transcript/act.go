@@ -19,9 +19,10 @@ import (
 //	asked N            N lookups have been made since the first line
 //	revoke             the conversation's key is revoked, and the edge knows it
 //	stop               the edge is told to stop, and accepts no more connections
+//	hang up            the client ends its side of the connection
 //	given up           wait until the edge has given up on a client that does not read
 var acts = regexp.MustCompile(`^(hold|waiting \d+|release|fail (pruned|bodiless|overloaded|unreachable|untrue) 0x[0-9a-f]+|` +
-	`unfinalize|asked \d+|revoke|stop|given up)$`)
+	`unfinalize|asked \d+|revoke|stop|hang up|given up)$`)
 
 // Acts that must be prepared for before the first line.
 const (
@@ -73,6 +74,8 @@ func (p *play) act(line string) {
 				return fmt.Errorf("%s takes them, %w", addr, c.Close())
 			})
 		}
+	case "hang":
+		p.speaker.hangUp()
 	case "given":
 		p.eventually("the edge to give up", func() error {
 			if p.gaveUp() == p.stalled {

@@ -57,7 +57,11 @@ func dial(ctx context.Context, addr string, config *tls.Config, slow bool) (*con
 		defer close(c.written)
 		var err error
 		for b := range c.out {
-			if err == nil { // what the edge said instead can still be read
+			switch {
+			case err != nil: // what the edge said instead can still be read
+			case b == nil:
+				err = nc.(interface{ CloseWrite() error }).CloseWrite()
+			default:
 				_, err = nc.Write(b)
 			}
 		}
@@ -66,6 +70,9 @@ func dial(ctx context.Context, addr string, config *tls.Config, slow bool) (*con
 }
 
 func (c *conn) send(b []byte) { c.out <- b }
+
+// hangUp ends the sending, with TLS by a close_notify.
+func (c *conn) hangUp() { c.out <- nil }
 
 // close ends the connection without a word.
 func (c *conn) close() {

@@ -19,7 +19,8 @@
 //	           the same.
 //	http       lines sent are bytes, each ended by CRLF unless it ends with a
 //	           backslash. What is heard are responses, the bytes of a body in one
-//	           line, and "(end)" when the edge ends the connection. Played with and
+//	           line, and "(end)" when the edge ends the connection in good order: not
+//	           by a reset, and with TLS not without a close_notify. Played with and
 //	           without TLS.
 //	websocket  lines sent are `text`, `binary`, `ping`, `pong` with a payload,
 //	           `close` with a code and a quoted reason, `frame` with the first byte

@@ -90,6 +90,7 @@ type play struct {
 	update bool
 	tally  *Tally
 
+	speaker speaker
 	key     string
 	revoke  func()
 	asked   int // lookups before the first line
@@ -113,6 +114,7 @@ func (p *play) run() {
 		p.t.Fatal(err)
 	}
 	defer s.close()
+	p.speaker = s
 	for i := range p.c.steps {
 		step := &p.c.steps[i]
 		switch step.mark {

@@ -70,6 +70,7 @@ var Rows = []Table{
 		"verb",
 		"preflight",
 		"body over the limit",
+		"body cut off",
 		"bad key",
 		"key not allowed here",
 		"key over its rate",

@@ -54,6 +54,8 @@ type speaker interface {
 	// rest returns what there is beyond the last lines wanted: nothing, if the
 	// connection is in order.
 	rest() []string
+	// hangUp ends the client's side of the connection.
+	hangUp()
 	close()
 }
 
