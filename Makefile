@@ -52,7 +52,7 @@ lint: ## gofmt, go vet and golangci-lint
 	$(GO) run $(GOLANGCI) run ./...
 
 golden: ## Rewrite golden files
-	$(GO) test ./... -update
+	$(GO) test $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -n 1 dirname | sort -u) -update
 
 cross: ## Build for linux/arm64 and darwin/arm64 as well
 	@for target in linux/arm64 darwin/arm64; do \

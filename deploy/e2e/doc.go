@@ -6,7 +6,8 @@
 // builds them. The upstream node is deploy/devnode inside of the test process, over
 // the real Sepolia blocks that the go-ethereum module carries. What is true is read
 // from that file with workers/archive and go-ethereum's types, by no code that
-// renders or serves an answer.
+// renders or serves an answer. Only the conversations of deploy/transcript have a
+// chain and a node of their own: workers/upstream/upstreamtest, which can fail.
 //
 // For the oracle the upstream node is geth, with two generated chains of which the
 // test, as the consensus client, makes the one or the other canonical. What geth
