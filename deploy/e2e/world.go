@@ -50,9 +50,9 @@ func (w *world) Name() string { return transcript.EndToEnd }
 
 func (w *world) Source() transcript.Source { return w.source }
 
-func (w *world) NewKey(t *testing.T, name string) (key string, revoke func()) {
+func (w *world) NewKey(t *testing.T, name string, settings []string) (key string, revoke func()) {
 	t.Helper()
-	return w.fleet.createKey(name), func() {
+	return w.fleet.createKey(name, settings...), func() {
 		if _, stderr, code := w.fleet.keys("revoke", name); code != 0 {
 			t.Fatalf("revoke: exit code %d, %s", code, stderr)
 		}

@@ -32,6 +32,7 @@
 // is played, and may have directives of its own:
 //
 //	# --limit-batch=3      a flag of the edge. In the file's head: for all of it
+//	# key --rate=1         a setting of its key, a flag of `ommer keys create`
 //	# only over WS, WSS: why
 //	# in process only: why
 //	# end to end only: why

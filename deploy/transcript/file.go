@@ -35,12 +35,13 @@ type Conversation struct {
 	// Flags are those that the edge is to be started with.
 	Flags []string
 
-	ways  []string // the only ones in which it is played; empty: all
-	world string   // the only one in which it is played; empty: both
-	byID  bool     // frames that follow one another are sorted
-	title string
-	line  int // of the title
-	steps []step
+	settings []string // of a key of its own
+	ways     []string // the only ones in which it is played; empty: all
+	world    string   // the only one in which it is played; empty: both
+	byID     bool     // frames that follow one another are sorted
+	title    string
+	line     int // of the title
+	steps    []step
 }
 
 // Marks of the lines of a conversation.
@@ -141,7 +142,11 @@ func (f *File) directive(line string) error {
 // directive takes one of a conversation.
 func (c *Conversation) directive(word string) error {
 	what, why, _ := strings.Cut(word, ": ")
+	setting, isSetting := strings.CutPrefix(word, "key ")
 	switch over, isOver := strings.CutPrefix(what, "only over "); {
+	case isSetting:
+		c.settings = append(c.settings, setting)
+		return nil
 	case strings.HasPrefix(word, "--"):
 		c.Flags = append(c.Flags, word)
 		return nil

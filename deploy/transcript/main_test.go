@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	if w.registry, err = keys.Open(t.Context(), keys.RegistryConfig{Link: w.link(t)}); err != nil {
 		t.Fatal(err)
 	}
-	w.key, _ = w.NewKey(t, "good")
+	w.key, _ = w.NewKey(t, "good", nil)
 	config, certFile, err := edge.SelfSignedTLS(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -91,9 +91,11 @@ func (w *world) Name() string { return transcript.InProcess }
 
 func (w *world) Source() transcript.Source { return w.source }
 
-func (w *world) NewKey(t *testing.T, name string) (key string, revoke func()) {
+func (w *world) NewKey(t *testing.T, name string, flags []string) (key string, revoke func()) {
 	t.Helper()
-	key, record, err := w.registry.Create(t.Context(), name)
+	var settings keys.Settings
+	parse(t, &settings, flags)
+	key, record, err := w.registry.Create(t.Context(), name, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,23 +106,29 @@ func (w *world) NewKey(t *testing.T, name string) (key string, revoke func()) {
 	}
 }
 
+// parse reads flags as the programs do.
+func parse(t *testing.T, into any, flags []string) {
+	t.Helper()
+	parser, err := kong.New(into)
+	if err == nil {
+		_, err = parser.Parse(flags)
+	}
+	if err != nil {
+		t.Fatalf("flags %q: %v", flags, err)
+	}
+}
+
 func (w *world) Edge(t *testing.T, flags []string) *transcript.Edge {
 	t.Helper()
 	var o daemon.Options
-	parser, err := kong.New(&o)
-	if err == nil {
-		_, err = parser.Parse(append([]string{"--http=127.0.0.1:0"}, flags...))
-	}
-	if err != nil {
-		t.Fatalf("flags of the edge: %v", err)
-	}
+	parse(t, &o, append([]string{"--http=127.0.0.1:0"}, flags...))
 	metrics := prometheus.NewRegistry()
 	var running atomic.Pointer[edge.Node] // the directory is there first
 	dir, err := keys.NewDirectory(keys.DirectoryConfig{
 		Link: w.link(t),
-		OnRevoked: func(*keys.Entry) {
+		OnChange: func(*keys.Entry) {
 			if n := running.Load(); n != nil {
-				n.Revoked()
+				n.KeysChanged()
 			}
 		},
 	})
@@ -129,7 +137,7 @@ func (w *world) Edge(t *testing.T, flags []string) *transcript.Edge {
 	}
 	node, err := edge.New(edge.Config{
 		HTTPS: "127.0.0.1:0", HTTP: string(o.HTTP), TLS: w.tls,
-		Keys: dir, Resolver: w.source.Fixed, Limits: o.Limits, Timeouts: o.Timeouts,
+		Keys: dir, Network: "here", Resolver: w.source.Fixed, Limits: o.Limits, Timeouts: o.Timeouts,
 		Logger: slog.New(slog.DiscardHandler), Registerer: metrics,
 	})
 	if err != nil {

@@ -100,8 +100,8 @@ type play struct {
 func (p *play) run() {
 	source := p.world.Source()
 	p.key = p.edge.Key
-	if p.c.needs(revoke) {
-		p.key, p.revoke = p.world.NewKey(p.t, fmt.Sprintf("conversation %d", p.tally.Played))
+	if p.c.needs(revoke) || len(p.c.settings) > 0 {
+		p.key, p.revoke = p.world.NewKey(p.t, fmt.Sprintf("conversation %d", p.tally.Played), p.c.settings)
 		p.eventually("the new key to be known", func() error { return p.keyIs(true) })
 	}
 	if p.c.needs(givenUp) {

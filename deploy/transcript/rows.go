@@ -110,10 +110,3 @@ var Rows = []Table{
 		"closed by the client",
 	}},
 }
-
-// Pending are rows that have no conversation yet, with the words of the contract.
-var Pending = map[string]string{
-	"key not allowed here":             "key not allowed here (its origin, network or method list): 403, -32002 `rejected by the API key's settings`",
-	"key over its rate":                "429, -32005 `rate limit exceeded`, data `{\"allowed_rps\":..,\"backoff_seconds\":..}`, Retry-After",
-	"key over its rate on a WebSocket": "-32005 `rate limit exceeded` per message; the connection stays",
-}

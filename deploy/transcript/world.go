@@ -19,8 +19,9 @@ type World interface {
 	// Edge starts an edge with these flags, which serves until t ends or it is
 	// stopped, and returns when it answers.
 	Edge(t *testing.T, flags []string) *Edge
-	// NewKey makes a key. Edges know it soon after, and as soon as it is revoked.
-	NewKey(t *testing.T, name string) (key string, revoke func())
+	// NewKey makes a key with settings, flags of `ommer keys create`. Edges know it
+	// soon after, and as soon as it is revoked.
+	NewKey(t *testing.T, name string, settings []string) (key string, revoke func())
 	// Source is what stands behind every edge.
 	Source() Source
 }
