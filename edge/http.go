@@ -37,8 +37,9 @@ func (s *session) consumeHTTP(in []byte, w *scratch) (n int, more bool) {
 	case err != nil:
 		r := refusalFor(err.Status)
 		if event == http1.Head { // the framing is sound, so others may object first
-			if v, _ := s.judge(&w.request); v.refusal != nil {
-				r = v.refusal
+			h.verdict, _ = s.judge(&w.request)
+			if h.verdict.refusal != nil {
+				r = h.verdict.refusal
 			}
 		}
 		s.refuse(w, r)
@@ -181,9 +182,14 @@ func (s *session) upgrade(r *http1.Request, v verdict, key *keys.Entry, w *scrat
 }
 
 // refuse answers what cannot be a request, after those before it, and ends the
-// connection.
+// connection. What the header said of the answer holds for this one too.
 func (s *session) refuse(w *scratch, r *refusal) {
-	s.enqueue(s.canned(verdict{refusal: r, close: true}), w)
+	v := verdict{}
+	if s.partial != nil {
+		v = s.partial.http.verdict
+	}
+	v.refusal, v.close = r, true
+	s.enqueue(s.canned(v), w)
 	s.deaf = true
 }
 
