@@ -122,20 +122,44 @@ func (s *session) judge(r *http1.Request) (v verdict, key *keys.Entry) {
 		v.refusal = refuseVerb
 	case !isJSON(r):
 		v.refusal = refuseType
+	case isEncoded(r):
+		v.refusal = refuseEncoding
 	}
 	return v, nil
 }
 
 // isJSON says whether the body is declared to be JSON. Parameters of the media
-// type are allowed and not looked at.
+// type are allowed and not looked at. The field should come once; where it comes
+// again, which one counts depends on the reader (RFC 9110 section 8.3), so each
+// must say JSON.
 func isJSON(r *http1.Request) bool {
-	value, _ := r.Get("content-type")
+	found := false
+	for value := range r.All("content-type") {
+		if found = isMediaTypeJSON(value); !found {
+			return false
+		}
+	}
+	return found
+}
+
+func isMediaTypeJSON(value []byte) bool {
 	if i := bytes.IndexByte(value, ';'); i >= 0 {
 		value = value[:i]
 	}
 	value = bytes.TrimRight(value, " \t")
 	for _, t := range [...]string{"application/json", "application/json-rpc", "application/jsonrequest"} {
 		if len(value) == len(t) && bytes.EqualFold(value, []byte(t)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isEncoded says whether the body is declared to be compressed. geth ignores that
+// and answers with a parse error; RFC 9110 section 8.4 has a status for it.
+func isEncoded(r *http1.Request) bool {
+	for coding := range r.Elements("content-encoding") {
+		if !bytes.EqualFold(coding, []byte("identity")) {
 			return true
 		}
 	}
