@@ -48,7 +48,7 @@ type fixture struct {
 	done     chan error
 }
 
-func start(t *testing.T, change func(*edge.Config)) *fixture {
+func start(t testing.TB, change func(*edge.Config)) *fixture {
 	t.Helper()
 	dir, err := keys.NewDirectory(keys.DirectoryConfig{})
 	if err != nil {
@@ -92,7 +92,7 @@ func start(t *testing.T, change func(*edge.Config)) *fixture {
 }
 
 // dial opens a raw connection, with TLS or without.
-func (f *fixture) dial(t *testing.T, secure bool) net.Conn {
+func (f *fixture) dial(t testing.TB, secure bool) net.Conn {
 	t.Helper()
 	var c net.Conn
 	var err error

@@ -39,8 +39,9 @@ func (s *session) consumeHTTP(in []byte, w *scratch) (n int, more bool) {
 	case err != nil:
 		r := refusalFor(err.Status)
 		if event == http1.Head { // the framing is sound, so others may object first
-			if v, _ := s.judge(&w.request); v.refusal != nil {
-				r = v.refusal
+			h.verdict, _ = s.judge(&w.request)
+			if h.verdict.refusal != nil {
+				r = h.verdict.refusal
 			}
 		}
 		s.refuse(w, r)
@@ -157,6 +158,8 @@ func (s *session) judge(r *http1.Request) (v verdict, upgrade bool) {
 		v.refusal = refuseVerb
 	case !isJSON(r):
 		v.refusal = refuseType
+	case isEncoded(r):
+		v.refusal = refuseEncoding
 	}
 	return v, false
 }
@@ -174,15 +177,37 @@ func openRPCFor(method []byte) *refusal {
 }
 
 // isJSON says whether the body is declared to be JSON. Parameters of the media
-// type are allowed and not looked at.
+// type are allowed and not looked at. The field should come once; where it comes
+// again, which one counts depends on the reader (RFC 9110 section 8.3), so each
+// must say JSON.
 func isJSON(r *http1.Request) bool {
-	value, _ := r.Get("content-type")
+	found := false
+	for value := range r.All("content-type") {
+		if found = isMediaTypeJSON(value); !found {
+			return false
+		}
+	}
+	return found
+}
+
+func isMediaTypeJSON(value []byte) bool {
 	if i := bytes.IndexByte(value, ';'); i >= 0 {
 		value = value[:i]
 	}
 	value = bytes.TrimRight(value, " \t")
 	for _, t := range [...]string{"application/json", "application/json-rpc", "application/jsonrequest"} {
 		if len(value) == len(t) && bytes.EqualFold(value, []byte(t)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isEncoded says whether the body is declared to be compressed. geth ignores that
+// and answers with a parse error; RFC 9110 section 8.4 has a status for it.
+func isEncoded(r *http1.Request) bool {
+	for coding := range r.Elements("content-encoding") {
+		if !bytes.EqualFold(coding, []byte("identity")) {
 			return true
 		}
 	}
@@ -236,9 +261,14 @@ func (s *session) upgrade(r *http1.Request, v verdict, w *scratch) {
 }
 
 // refuse answers what cannot be a request, after those before it, and ends the
-// connection.
+// connection. What the header said of the answer holds for this one too.
 func (s *session) refuse(w *scratch, r *refusal) {
-	s.enqueue(s.canned(verdict{refusal: r, close: true}), w)
+	v := verdict{}
+	if s.partial != nil {
+		v = s.partial.http.verdict
+	}
+	v.refusal, v.close = r, true
+	s.enqueue(s.canned(v), w)
 	s.deaf = true
 }
 

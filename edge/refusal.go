@@ -69,6 +69,7 @@ var (
 	refuseVerb      = text(405, "method not allowed: send JSON-RPC with POST", "Allow: POST, OPTIONS\r\n")
 	refuseVerbWS    = text(405, "method not allowed: a WebSocket is opened with GET", "Allow: GET\r\n")
 	refuseType      = text(415, "invalid content type, only application/json is supported", "")
+	refuseEncoding  = text(415, "unsupported content encoding, only identity is supported", "Accept-Encoding: identity\r\n")
 	refuseNoUpgrade = text(426, "this is a WebSocket address: ask for an upgrade, or POST to /v3/<API_KEY>",
 		"Upgrade: websocket\r\nConnection: Upgrade\r\n")
 )

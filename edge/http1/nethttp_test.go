@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/textproto"
@@ -192,31 +193,81 @@ func ours(t *testing.T, got []outcome, in []byte) *theirs {
 	return o
 }
 
-// against holds the first request of a stream against net/http: what net/http
+// against holds a stream against net/http, request by request: what net/http
 // refuses is refused; what both accept means the same and ends at the same byte;
-// what only this package refuses it refuses for a reason in the list.
-func against(t *testing.T, pool *Pool, in []byte) (accepted bool) {
+// what only this package refuses it refuses for a reason in the list. It returns
+// how many requests both accepted.
+func against(t *testing.T, pool *Pool, in []byte) (accepted int) {
 	t.Helper()
-	got := drive(t, pool, in)
-	got = got[:min(len(got), 2)]
-	want, err := netHTTP(lenient(in))
-	refused := slices.IndexFunc(got, func(o outcome) bool { return o.Why != 0 })
-	switch {
-	case refused >= 0 && err == nil:
-		if why := got[refused].Why; stricter[why].why == "" {
-			t.Errorf("refused for %v, which net/http accepts:\n%q", why, in)
+	for got, at := drive(t, pool, in), 0; ; accepted++ {
+		one := got[:min(len(got), 2)]
+		got = got[len(one):]
+		rest := in[at:]
+		want, err := netHTTP(lenient(rest))
+		refused := slices.IndexFunc(one, func(o outcome) bool { return o.Why != 0 })
+		switch {
+		case refused >= 0 && err == nil:
+			if why := one[refused].Why; stricter[why].why == "" {
+				t.Errorf("refused for %v, which net/http accepts:\n%q", why, rest)
+			}
+			return accepted
+		case refused >= 0:
+			return accepted
+		case len(one) < 2 && err == nil:
+			t.Errorf("waits for more, net/http does not:\n%q", rest)
+			return accepted
+		case len(one) < 2:
+			return accepted
+		case err != nil:
+			t.Errorf("accepted, net/http says %v:\n%q", err, rest)
+			return accepted
 		}
-	case refused >= 0:
-	case len(got) < 2 && err == nil:
-		t.Errorf("waits for more, net/http does not:\n%q", in)
-	case len(got) < 2:
-	case err != nil:
-		t.Errorf("accepted, net/http says %v:\n%q", err, in)
-	default:
-		if diff := cmp.Diff(want, ours(t, got, in)); diff != "" {
-			t.Errorf("read differently (-net/http +ours):\n%s\n%q", diff, in)
+		if diff := cmp.Diff(want, ours(t, one, in)); diff != "" {
+			t.Errorf("read differently (-net/http +ours):\n%s\n%q", diff, rest)
 		}
-		return true
+		at = one[1].At
 	}
-	return false
+}
+
+// TestChunkOverhead: chunk lines may cost as much as net/http lets them.
+func TestChunkOverhead(t *testing.T) {
+	pool := NewPool(Limits{})
+	for _, extension := range []int{0, 13, 14, 15, 50, 200} {
+		for _, data := range []int{1, 2, 30} {
+			line := fmt.Sprintf("%x", data)
+			if extension > 0 {
+				line += ";" + strings.Repeat("x", extension-1)
+			}
+			chunk := line + "\r\n" + strings.Repeat("a", data) + "\r\n"
+			// Around the number of chunks from which on net/http refuses.
+			for n := range 25 {
+				if excess := len(line) + 2 - 16 - 2*data; excess > 0 {
+					n += 16<<10/excess - 12
+				}
+				in := head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + strings.Repeat(chunk, n) + "0\r\n\r\n"
+				_, err := netHTTP([]byte(in))
+				got := drive(t, pool, []byte(in))
+				if last := got[len(got)-1]; (last.Why == ChunkOverhead) != (err != nil) || last.Event != Body && err == nil {
+					t.Errorf("%d chunks %q: got %v, net/http says %v", n, line, last, err)
+				}
+			}
+		}
+	}
+}
+
+// TestChunkSizes has each digit in each place, in either case.
+func TestChunkSizes(t *testing.T) {
+	pool := NewPool(Limits{})
+	for size := range 0x100 {
+		for _, format := range []string{"%02x", "%02X"} {
+			in := head("POST / HTTP/1.1", "Transfer-Encoding: chunked") +
+				fmt.Sprintf(format, size) + "\r\n" + strings.Repeat("a", size) + "\r\n0\r\n\r\n"
+			if size == 0 {
+				in = strings.TrimSuffix(in, "\r\n0\r\n\r\n") + "\r\n"
+			}
+			if against(t, pool, []byte(in)) != 1 {
+				t.Errorf("refused: %q", in)
+			}
+		}
+	}
 }

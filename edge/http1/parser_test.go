@@ -3,6 +3,7 @@ package http1
 import (
 	"bytes"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -96,6 +97,92 @@ func TestIdleParserHoldsNothing(t *testing.T) {
 	want(t, &p, "data", &r, 4, Body, 0)
 	p.Release()
 	want(t, &p, post, &r, len(post), Head, 0)
+}
+
+// TestGivesBack: a parser holds a buffer while it collects, and until the body was
+// handled; whatever ends that gives the buffer back.
+func TestGivesBack(t *testing.T) {
+	post := head("POST / HTTP/1.1", "Transfer-Encoding: chunked")
+	for _, tt := range []struct {
+		name string
+		end  func(t *testing.T, p *Parser, r *Request)
+	}{
+		{"the next request", func(t *testing.T, p *Parser, r *Request) {
+			want(t, p, "2\r\nta\r\n0\r\n\r\n", r, 12, Body, 0)
+			p.Discard() // between requests: nothing
+			if string(r.Body) != "data" || p.Buffered() == 0 {
+				t.Errorf("body %q in %d bytes of buffers", r.Body, p.Buffered())
+			}
+			want(t, p, "", r, 0, More, 0)
+		}},
+		{"release", func(t *testing.T, p *Parser, r *Request) {
+			want(t, p, "2\r\nta\r\n0\r\n\r\n", r, 12, Body, 0)
+			p.Release()
+		}},
+		{"release within the body", func(_ *testing.T, p *Parser, _ *Request) { p.Release() }},
+		{"an error", func(t *testing.T, p *Parser, r *Request) { want(t, p, "x", r, 0, More, ChunkInvalid) }},
+		{"discard", func(_ *testing.T, p *Parser, _ *Request) { p.Discard() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := NewPool(Limits{}).Parser()
+			var r Request
+			want(t, &p, post, &r, len(post), Head, 0)
+			if got := p.Buffered(); got != 0 {
+				t.Fatalf("%d bytes held before anything came", got)
+			}
+			want(t, &p, "2\r\nda\r\n", &r, 7, More, 0)
+			if got := p.Buffered(); got != smallestBuffer {
+				t.Fatalf("%d bytes held of a body under way, want %d", got, smallestBuffer)
+			}
+			tt.end(t, &p, &r)
+			if got := p.Buffered(); got != 0 {
+				t.Errorf("%d bytes held", got)
+			}
+		})
+	}
+}
+
+// TestMemoryFollowsWhatArrived: the buffer of a body doubles with what came, and is
+// in the end no larger than the body.
+func TestMemoryFollowsWhatArrived(t *testing.T) {
+	const size = DefaultBody
+	p := NewPool(Limits{}).Parser()
+	var r Request
+	post := head("POST / HTTP/1.1", "Content-Length: "+strconv.Itoa(size))
+	want(t, &p, post, &r, len(post), Head, 0)
+	grown, before := 0, 0
+	for fed := 1; fed < size; fed++ {
+		want(t, &p, "x", &r, 1, More, 0)
+		got := p.Buffered()
+		if got != before {
+			before = got
+			grown++
+		}
+		if most := max(smallestBuffer, 2*fed); got > most {
+			t.Fatalf("%d bytes held after %d arrived, want at most %d", got, fed, most)
+		}
+	}
+	if before != size || grown != 12 { // 512 doubled 11 times
+		t.Errorf("%d bytes held in the end, grown %d times; want %d and 12", before, grown, size)
+	}
+	want(t, &p, "x", &r, 1, Body, 0)
+}
+
+// TestBuffersAreUsedAgain: once the pool has a buffer, a body in parts costs none.
+func TestBuffersAreUsedAgain(t *testing.T) {
+	p := NewPool(Limits{}).Parser()
+	var r Request
+	post, part := []byte(head("POST / HTTP/1.1", "Content-Length: 40000")), bytes.Repeat([]byte("x"), 20_000)
+	if got := testing.AllocsPerRun(100, func() {
+		p.Next(post, &r)
+		p.Next(part, &r)
+		if _, ev, _ := p.Next(part, &r); ev != Body {
+			t.Fatal("no body")
+		}
+		p.Next(nil, &r)
+	}); got > 1 { // under the race detector the pool forgets one in four
+		t.Errorf("%v allocations, want none; without the pool there are 3", got)
+	}
 }
 
 func TestIdle(t *testing.T) {

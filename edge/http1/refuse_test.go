@@ -29,6 +29,8 @@ func TestRefused(t *testing.T) {
 		{"space at the end", "GET / HTTP/1.1 \r\n", 400, VersionInvalid},
 		{"lower case version", "GET / http/1.1\r\n", 400, VersionInvalid},
 		{"long version", "GET / HTTP/1.10\r\n", 400, VersionInvalid},
+		{"version with a letter for its minor", "GET / HTTP/1.x\r\n", 400, VersionInvalid},
+		{"version with a letter for its major", "GET / HTTP/x.1\r\n", 400, VersionInvalid},
 		{"short version", "GET / HTTP/1\r\n", 400, VersionInvalid},
 		{"bare CR at the end", "GET / HTTP/1.1\r\r\n", 400, VersionInvalid},
 		{"http/2 preface", "PRI * HTTP/2.0\r\n", 505, VersionUnknown},
@@ -47,6 +49,7 @@ func TestRefused(t *testing.T) {
 		{"bare CR", get("/a\rb"), 400, TargetInvalid},
 		{"half an escape", get("/%4"), 400, TargetInvalid},
 		{"no escape", get("/%zz/"), 400, TargetInvalid},
+		{"no escape behind an escape", get("/%41%zz"), 400, TargetInvalid},
 		{"other scheme", get("ftp://h/"), 400, TargetInvalid},
 		{"no slashes", get("http:/h/"), 400, TargetInvalid},
 		{"absolute without host", get("http:///a"), 400, TargetInvalid},
@@ -107,7 +110,9 @@ func TestRefused(t *testing.T) {
 		{"chunked with a parameter", post("Transfer-Encoding: chunked;q=1"), 400, CodingUnknown},
 		{"chunked with a vertical tab", post("Transfer-Encoding: \vchunked"), 400, FieldValue},
 		{"xchunked", post("Transfer-Encoding: xchunked"), 400, CodingUnknown},
-		{"trailer announces framing", post(chunked, "Trailer: X, Content-length"), 400, TrailerForbidden},
+		{"trailer announces a length", post(chunked, "Trailer: X, Content-length"), 400, TrailerForbidden},
+		{"trailer announces a coding", post(chunked, "Trailer: transfer-encoding"), 400, TrailerForbidden},
+		{"trailer announces a trailer", post(chunked, "Trailer: Trailer"), 400, TrailerForbidden},
 
 		// Chunks.
 		{"chunk without size", post(chunked) + "\r\n", 400, ChunkInvalid},
@@ -198,6 +203,7 @@ func TestLimits(t *testing.T) {
 		return head(append([]string{"GET / HTTP/1.1"}, strings.Fields(strings.Repeat("A: ", n-1))...)...)
 	}
 	length := func(n string) string { return head("POST / HTTP/1.1", "Content-Length: "+n) + strings.Repeat("a", 50) }
+	digits := func(n int) string { return strings.Repeat("0", n-1) + "1" }
 	chunks := func(sizes string) string {
 		return head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + sizes
 	}
@@ -216,6 +222,17 @@ func TestLimits(t *testing.T) {
 		{"fields over", fields(6), 431},
 		{"length", length("50"), 0},
 		{"length over", length("51"), 413},
+		{"method", head(strings.Repeat("A", maxMethod) + " / HTTP/1.1"), 0},
+		{"method over", head(strings.Repeat("A", maxMethod+1) + " / HTTP/1.1"), 501},
+		{"method of one byte", head("A / HTTP/1.1"), 0},
+		{"chunk digits", chunks("1\r\na\r\n" + digits(maxChunkDigits) + "\r\na\r\n0\r\n\r\n"), 0},
+		{"chunk digits over", chunks("1\r\na\r\n" + digits(maxChunkDigits+1) + "\r\na\r\n0\r\n\r\n"), 400},
+		{"chunk line", chunks("1;" + strings.Repeat("x", maxChunkLine-2) + "\r\na\r\n0\r\n\r\n"), 0},
+		{"chunk line over", chunks("1;" + strings.Repeat("x", maxChunkLine-1) + "\r\na\r\n0\r\n\r\n"), 400},
+		{"trailer", chunks("0\r\nX:" + strings.Repeat("x", maxTrailer-6) + "\r\n\r\n"), 0},
+		{"trailer over", chunks("0\r\nX:" + strings.Repeat("x", maxTrailer-5) + "\r\n\r\n"), 431},
+		{"trailers", chunks("0\r\n" + strings.Repeat("X:\r\n", 5) + "\r\n"), 0},
+		{"trailers over", chunks("0\r\n" + strings.Repeat("X:\r\n", 6) + "\r\n"), 431},
 		{"chunks", chunks("19\r\n" + strings.Repeat("a", 25) + "\r\n19\r\n" + strings.Repeat("b", 25) + "\r\n0\r\n\r\n"), 0},
 		{"chunks over", chunks("19\r\n" + strings.Repeat("a", 25) + "\r\n1a"), 413},
 		{"chunk over before its data", chunks("33"), 413},
@@ -243,6 +260,7 @@ func TestWaits(t *testing.T) {
 		{"an empty line", "\r\n"},
 		{"half an empty line", "\r"},
 		{"a method", "POST"},
+		{"the longest method", strings.Repeat("A", maxMethod)},
 		{"a request line without LF", "GET / HTTP/1.1\r"},
 		{"a head without its end", "GET / HTTP/1.1\r\nHost: h\r\n\r"},
 	} {
