@@ -84,7 +84,7 @@ func (k *keyed) set(t *testing.T, id string, change func(*keys.Settings)) {
 func (k *keyed) openFrom(t *testing.T, secure bool, key, origin string) (*websocket.Conn, int) {
 	t.Helper()
 	c := k.dial(t, secure) // raw, so that the status of a refusal is seen
-	fmt.Fprintf(c, "GET /ws/v3/%s HTTP/1.1\r\nHost: x\r\n%s\r\n", key, originField(origin)+handshake)
+	fmt.Fprintf(c, "GET /ws/v3/%s HTTP/1.1\r\nHost: x\r\n%s\r\n", key, originField(origin)+upgradeFields)
 	resp, body := response(t, bufio.NewReader(c))
 	_ = c.Close()
 	if resp.StatusCode != 101 {
@@ -106,7 +106,7 @@ func (k *keyed) openFrom(t *testing.T, secure bool, key, origin string) (*websoc
 	return ws, 101
 }
 
-const handshake = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+const upgradeFields = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 
 func originField(origin string) string {
 	if origin == "" {
