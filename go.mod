@@ -2,6 +2,8 @@ module github.com/ommer/ommer
 
 go 1.26.0
 
+ignore ./deploy/e2e/clients/node_modules
+
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/coder/websocket v1.8.15

@@ -92,6 +92,19 @@ func sepolia(tb testing.TB) (path string, with, without []block) {
 	return path, with, without
 }
 
+// newest is the last of the blocks.
+func newest(with, without []block) block {
+	head := with[len(with)-1]
+	if last := without[len(without)-1]; last.number > head.number {
+		head = last
+	}
+	return head
+}
+
+// unknown is a block that there is not: one after the head, with a hash of something
+// else.
+func unknown(head block) block { return block{number: head.number + 1, hash: head.uncleHash} }
+
 // question is a lookup whose answer is known.
 type question struct {
 	block  *block
