@@ -148,10 +148,10 @@ func (f *fleet) keys(args ...string) (stdout, stderr string, code int) {
 	return run(f.tb, "ommer", append(append([]string{"keys"}, args...), "--nats", f.natsURL())...)
 }
 
-// createKey makes a key. Edges know it soon after.
-func (f *fleet) createKey(name string) string {
+// createKey makes a key, with settings if there are any. Edges know it soon after.
+func (f *fleet) createKey(name string, settings ...string) string {
 	f.tb.Helper()
-	stdout, stderr, code := f.keys("create", "--name", name)
+	stdout, stderr, code := f.keys(append([]string{"create", "--name", name}, settings...)...)
 	lines := strings.Split(strings.TrimRight(stdout, "\n"), "\n")
 	key := lines[len(lines)-1]
 	if code != 0 || key == "" {

@@ -84,6 +84,7 @@ func TestGoEthereum(t *testing.T) {
 	}
 	for name, test := range map[string]func(*testing.T, *states){
 		"https/wrong key": rpcWrongKeyHTTPS, "wss/wrong key": rpcWrongKeyWSS, "wss/revoked key": rpcRevokedKey,
+		"over the rate": rpcOverRate,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 		checks++
@@ -231,6 +232,28 @@ func rpcRevokedKey(t *testing.T, s *states) {
 		}
 		return nil
 	})
+}
+
+// rpcOverRate asks after a batch that its key pays for.
+func rpcOverRate(t *testing.T, s *states) {
+	key := s.createKey("limited", "--rate", "1")
+	https := s.mustRPC(t, s.main, "https", key)
+	batch := make([]rpc.BatchElem, 100)
+	for i := range batch {
+		batch[i] = rpc.BatchElem{Method: byNumber, Args: []any{"latest", "0x0"}, Result: new(json.RawMessage)}
+	}
+	eventually(t, soon, "the key to be good", func() error { return https.BatchCallContext(t.Context(), batch) })
+
+	_, err := lookUp(t.Context(), https, byNumber, "latest", 0)
+	e, ok := errors.AsType[rpc.HTTPError](err)
+	if !ok || e.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(e.Body), `"rate limit exceeded"`) {
+		t.Errorf("got %v, want an HTTPError with status 429 and why", err)
+	}
+	_, err = lookUp(t.Context(), s.mustRPC(t, s.main, "wss", key), byNumber, "latest", 0)
+	wantRPC(t, err, -32005, "rate limit exceeded")
+	if d, ok := errors.AsType[rpc.DataError](err); !ok || !strings.Contains(fmt.Sprint(d.ErrorData()), "allowed_rps:1 ") {
+		t.Errorf("got %v, want the rate in its data", err)
+	}
 }
 
 // rpcCrowded asks twice where one may be in flight and none is answered. One is let

@@ -4,9 +4,24 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { JsonRpcProvider, WebSocketProvider } from 'ethers'
 import { lookups } from './lookups.mjs'
-import { byNumber, crowded, https, known, occupy, refusals, requests, service, wrongKey, wss } from './service.mjs'
+import {
+  byNumber, crowded, https, indebtedKey, known, limited, occupy, refusals, requests, service, wrongKey, wss,
+} from './service.mjs'
 
 const sepolia = [11155111, { staticNetwork: true }]
+
+// Providers end with their test, also when it fails: they would keep the process.
+function overHTTPS(t, where) {
+  const provider = new JsonRpcProvider(https(where), ...sepolia)
+  t.after(() => provider.destroy())
+  return provider
+}
+
+function overWSS(t, where) {
+  const provider = new WebSocketProvider(wss(where), ...sepolia)
+  t.after(() => provider.destroy())
+  return provider
+}
 
 // raised is what ethers makes of an error: a class of its own for a method that is
 // not there, and the JSON-RPC error inside of another one.
@@ -28,10 +43,9 @@ describe('ethers over HTTPS', () => {
   lookups((method, params) => provider.send(method, params))
 
   for (const refusal of refusals) {
-    test(refusal.name, async () => {
-      const provider = new JsonRpcProvider(https(refusal), ...sepolia)
+    test(refusal.name, async (t) => {
+      const provider = overHTTPS(t, refusal)
       await assert.rejects(provider.send(refusal.method, refusal.params), raised(refusal))
-      provider.destroy()
     })
   }
   test('calls made together are one batch', async () => {
@@ -46,8 +60,8 @@ describe('ethers over HTTPS', () => {
     assert.equal(good.value.hash, service.dropped.hash)
     assert.ok(raised(refusals[0])(bad.reason))
   })
-  test('a wrong key', async () => {
-    const provider = new JsonRpcProvider(https({ key: wrongKey }), ...sepolia)
+  test('a wrong key', async (t) => {
+    const provider = overHTTPS(t, { key: wrongKey })
     const sent = await requests(() =>
       assert.rejects(provider.send(known.method, known.params), (err) => {
         assert.equal(err.code, 'SERVER_ERROR')
@@ -57,14 +71,25 @@ describe('ethers over HTTPS', () => {
       }),
     )
     assert.equal(sent, 1, 'it is not tried again')
-    provider.destroy()
   })
-  test('without staticNetwork it asks for eth_chainId, in vain', async () => {
+  test('over the rate, it takes Retry-After for milliseconds', async (t) => {
+    const provider = overHTTPS(t, { key: await indebtedKey('ethers', 100) })
+    const sent = await requests(() =>
+      assert.rejects(provider.send(known.method, known.params), (err) => {
+        assert.equal(err.code, 'SERVER_ERROR')
+        assert.equal(err.shortMessage, 'exceeded maximum retry limit')
+        assert.match(err.info.responseBody, /"code":-32005,"message":"rate limit exceeded"/)
+        return true
+      }),
+    )
+    assert.equal(sent, 12)
+  })
+  test('without staticNetwork it asks for eth_chainId, in vain', async (t) => {
     const provider = new JsonRpcProvider(https())
+    t.after(() => provider.destroy())
     const failed = new Promise((resolve) => provider.on('error', resolve))
     void provider.send(known.method, known.params) // waits for the network
     const { code, event, info } = await failed
-    provider.destroy()
     assert.deepEqual([code, event, info.error.code], ['NETWORK_ERROR', 'initial-network-discovery', 'UNSUPPORTED_OPERATION'])
   })
 })
@@ -76,23 +101,28 @@ describe('ethers over WSS', () => {
   lookups((method, params) => provider.send(method, params))
 
   for (const refusal of refusals) {
-    test(refusal.name, async () => {
-      const provider = new WebSocketProvider(wss(refusal), ...sepolia)
+    test(refusal.name, async (t) => {
+      const provider = overWSS(t, refusal)
       await assert.rejects(provider.send(refusal.method, refusal.params), raised(refusal))
-      await provider.destroy()
     })
   }
-  test('too many in flight', async () => {
-    const provider = new WebSocketProvider(wss(crowded), ...sepolia)
+  test('too many in flight', async (t) => {
+    const provider = overWSS(t, crowded)
     await occupy(() => provider.send(known.method, known.params))
     await assert.rejects(provider.send(known.method, known.params), raised(crowded))
-    await provider.destroy()
   })
-  test('a wrong key', async () => {
-    const provider = new WebSocketProvider(wss({ key: wrongKey }), ...sepolia)
+  test('over the rate', async (t) => {
+    const provider = overWSS(t, { key: await indebtedKey('ethers-ws', 100) })
+    await assert.rejects(provider.send(known.method, known.params), ({ code, error }) => {
+      assert.deepEqual([code, error.code, error.message], ['UNKNOWN_ERROR', limited.code, limited.message])
+      assert.equal(error.data.allowed_rps, 1)
+      return true
+    })
+  })
+  test('a wrong key', async (t) => {
+    const provider = overWSS(t, { key: wrongKey })
     // Without a handler the process ends here, and what was sent waits for ever.
     const err = await new Promise((resolve) => (provider.websocket.onerror = resolve))
     assert.equal(err.message, 'Unexpected server response: 401')
-    await provider.destroy()
   })
 })

@@ -40,6 +40,20 @@ export async function newKey(name, ...settings) {
   return key
 }
 
+// indebtedKey makes a key with a rate of one call per second and lets it pay for a
+// batch, so that it is over its rate for as many seconds, however slow the test is.
+export async function indebtedKey(name, calls) {
+  const key = await newKey(name, '--rate', '1')
+  const body = JSON.stringify(Array.from({ length: calls }, (_, id) => ({ jsonrpc: '2.0', id, ...known })))
+  const response = await fetch(https({ key }), { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
+  const answers = await response.json()
+  if (answers.length !== calls) throw new Error(`a new key is over its rate: ${response.status}`)
+  return key
+}
+
+// What is answered then, with allowed_rps and backoff_seconds as data.
+export const limited = { code: -32005, message: 'rate limit exceeded' }
+
 export const revokeKey = (name) => keys('revoke', name)
 
 // until waits for a condition.

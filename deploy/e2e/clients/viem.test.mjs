@@ -7,7 +7,9 @@ import {
   ResourceUnavailableRpcError, RpcRequestError, UnknownRpcError, webSocket,
 } from 'viem'
 import { lookups } from './lookups.mjs'
-import { byNumber, crowded, growth, https, known, occupy, refusals, requests, service, wrongKey, wss } from './service.mjs'
+import {
+  byNumber, crowded, growth, https, indebtedKey, known, limited, occupy, refusals, requests, service, wrongKey, wss,
+} from './service.mjs'
 
 const classes = {
   [-32601]: MethodNotFoundRpcError,
@@ -64,35 +66,65 @@ describe('viem over HTTPS', () => {
     )
     assert.equal(sent, 1, 'it is not tried again')
   })
+  test('over the rate, it waits as Retry-After says', async () => {
+    let sent = 0
+    const url = https({ key: await indebtedKey('viem', 4) })
+    const client = createPublicClient({ transport: http(url, { onFetchRequest: () => void sent++ }) })
+    assert.equal((await client.request(known)).hash, service.dropped.hash)
+    assert.equal(sent, 2)
+  })
+  test('over the rate, told not to wait', async () => {
+    const url = https({ key: await indebtedKey('viem-once', 100) })
+    const client = createPublicClient({ transport: http(url, { retryCount: 0 }) })
+    await assert.rejects(client.request(known), (err) => {
+      assert.ok(err instanceof HttpRequestError, err.name)
+      assert.equal(err.status, 429)
+      const { code, message, data } = JSON.parse(err.details)
+      assert.deepEqual({ code, message }, limited)
+      assert.equal(err.headers.get('Retry-After'), `${data.backoff_seconds}`)
+      return true
+    })
+  })
 })
 
 describe('viem over WSS', () => {
-  const open = (where, options) => createPublicClient({ transport: webSocket(wss(where), { reconnect: false, ...options }) })
+  const open = (where) => createPublicClient({ transport: webSocket(wss(where), { reconnect: false }) })
   const close = async (client) => (await client.transport.getRpcClient()).close()
+  // Clients close with their test, also when it fails: they would keep the process.
+  const openFor = (t, where) => {
+    const client = open(where)
+    t.after(() => close(client))
+    return client
+  }
   const client = open()
   after(() => close(client))
 
   lookups((method, params) => client.request({ method, params }))
 
   for (const refusal of refusals) {
-    test(refusal.name, async () => {
-      const client = open(refusal)
+    test(refusal.name, async (t) => {
+      const client = openFor(t, refusal)
       await assert.rejects(client.request({ method: refusal.method, params: refusal.params }), raised(refusal))
-      await close(client)
     })
   }
-  test('too many in flight, tried again three times', async () => {
-    const client = open(crowded)
-    let waits
-    await occupy(() => (waits = assert.rejects(client.request(known, { retryCount: 0 })))) // when the connection ends
+  test('too many in flight, tried again three times', async (t) => {
+    const client = openFor(t, crowded)
+    await occupy(() => client.request(known, { retryCount: 0 }).catch(() => {})) // until the connection ends
     const refused = await growth(
       () => assert.rejects(client.request(known), raised(crowded)),
       'ommer_edge_refused_calls_total',
       { edge: 'slow', label: '-32005' },
     )
     assert.equal(refused, 4)
-    await close(client)
-    await waits
+  })
+  test('over the rate, tried again three times', async (t) => {
+    const client = openFor(t, { key: await indebtedKey('viem-ws', 100) })
+    const refused = await growth(
+      () => assert.rejects(client.request(known), raised(limited)),
+      'ommer_edge_refused_calls_total',
+      { label: '-32005' },
+    )
+    assert.equal(refused, 4)
   })
   test('a wrong key, tried again three times', async () => {
     const client = open({ key: wrongKey })

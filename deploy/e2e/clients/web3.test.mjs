@@ -5,7 +5,9 @@ import { after, describe, test } from 'node:test'
 import { FMT_BYTES, FMT_NUMBER, Web3, WebSocketProvider } from 'web3'
 import { InvalidResponseError, ResponseError } from 'web3-errors'
 import { lookups } from './lookups.mjs'
-import { byNumber, crowded, https, known, occupy, refusals, requests, service, wrongKey, wss } from './service.mjs'
+import {
+  byNumber, crowded, https, indebtedKey, known, limited, occupy, refusals, requests, service, wrongKey, wss,
+} from './service.mjs'
 
 const hex = { number: FMT_NUMBER.HEX, bytes: FMT_BYTES.HEX }
 
@@ -57,29 +59,53 @@ describe('web3 over HTTPS', () => {
     )
     assert.equal(sent, 1, 'it is not tried again')
   })
+  test('over the rate', async () => {
+    const web3 = new Web3(https({ key: await indebtedKey('web3', 100) }))
+    const sent = await requests(() =>
+      assert.rejects(web3.eth.getUncle(...known.params), (err) => {
+        assert.ok(err instanceof ResponseError, err.name)
+        assert.equal(err.statusCode, 429)
+        assert.deepEqual([err.cause.code, err.cause.message], [limited.code, limited.message])
+        assert.equal(err.data.allowed_rps, 1)
+        return true
+      }),
+    )
+    assert.equal(sent, 1, 'it is not tried again')
+  })
 })
 
 describe('web3 over WSS', () => {
   const open = (where) => new Web3(new WebSocketProvider(wss(where), {}, { autoReconnect: false }))
+  // Connections end with their test, also when it fails: they would keep the process.
+  const openFor = (t, where) => {
+    const web3 = open(where)
+    t.after(() => web3.provider.disconnect())
+    return web3
+  }
   const web3 = open()
   after(() => web3.provider.disconnect())
 
   lookups(getUncle(web3))
 
   for (const refusal of refusals) {
-    test(refusal.name, async () => {
-      const web3 = open(refusal)
+    test(refusal.name, async (t) => {
+      const web3 = openFor(t, refusal)
       await assert.rejects(web3.requestManager.send({ method: refusal.method, params: refusal.params }), raised(refusal))
-      web3.provider.disconnect()
     })
   }
-  test('too many in flight', async () => {
-    const web3 = open(crowded)
-    let waits
-    await occupy(() => (waits = assert.rejects(web3.eth.getUncle(...known.params)))) // when the connection ends
+  test('too many in flight', async (t) => {
+    const web3 = openFor(t, crowded)
+    await occupy(() => web3.eth.getUncle(...known.params).catch(() => {})) // until the connection ends
     await assert.rejects(web3.requestManager.send(known), raised(crowded))
-    web3.provider.disconnect()
-    await waits
+  })
+  test('over the rate', async (t) => {
+    const web3 = openFor(t, { key: await indebtedKey('web3-ws', 100) })
+    await assert.rejects(web3.eth.getUncle(...known.params), (err) => {
+      assert.ok(err instanceof InvalidResponseError, err.name)
+      assert.deepEqual([err.cause.code, err.cause.message], [limited.code, limited.message])
+      assert.equal(err.data.allowed_rps, 1)
+      return true
+    })
   })
   test('a wrong key', async () => {
     const provider = new WebSocketProvider(wss({ key: wrongKey }), {}, { autoReconnect: false })

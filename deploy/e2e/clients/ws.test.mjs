@@ -9,13 +9,23 @@ import { test } from 'node:test'
 import { promisify } from 'node:util'
 import WebSocket from 'ws'
 import { check } from './lookups.mjs'
-import { byHash, byNumber, connections, crowded, known, newKey, occupy, refusals, revokeKey, service, wrongKey, wss } from './service.mjs'
+import {
+  byHash, byNumber, connections, crowded, indebtedKey, known, limited, newKey, occupy, refusals, revokeKey, service,
+  wrongKey, wss,
+} from './service.mjs'
 
 const ca = readFileSync(service.ca)
 const call = (id, { method, params }) => JSON.stringify({ jsonrpc: '2.0', id, method, params })
 
-async function open(where, options = {}) {
+// A connection ends with its test, also when it fails: it would keep the process.
+function dial(t, where, options) {
   const ws = new WebSocket(wss(where), { ca, ...options })
+  t.after(() => ws.on('error', () => {}).terminate()) // an error where it was never open
+  return ws
+}
+
+async function open(t, where) {
+  const ws = dial(t, where)
   await once(ws, 'open')
   return ws
 }
@@ -40,8 +50,8 @@ async function close(ws) {
   assert.equal(code, 1000)
 }
 
-test('a lookup', async () => {
-  const ws = await open()
+test('a lookup', async (t) => {
+  const ws = await open(t)
   const { jsonrpc, id, result } = await ask(ws, call('a', known))
   assert.deepEqual([jsonrpc, id], ['2.0', 'a'])
   check(result, service.dropped.hash)
@@ -49,8 +59,8 @@ test('a lookup', async () => {
   await close(ws)
 })
 
-test('a thousand at a time, told apart by their ids', async () => {
-  const ws = await open()
+test('a thousand at a time, told apart by their ids', async (t) => {
+  const ws = await open(t)
   const wanted = new Map()
   const answered = new Promise((resolve, reject) => {
     ws.on('message', (data) => {
@@ -73,8 +83,8 @@ test('a thousand at a time, told apart by their ids', async () => {
   await close(ws)
 })
 
-test('a batch', async () => {
-  const ws = await open()
+test('a batch', async (t) => {
+  const ws = await open(t)
   const calls = service.uncles.map((u, id) => call(id, { method: byHash, params: [u.block, u.index] }))
   const answers = await ask(ws, `[${calls}]`)
   assert.deepEqual(answers.map((a) => [a.id, a.result.hash]), service.uncles.map((u, id) => [id, u.hash]))
@@ -82,58 +92,68 @@ test('a batch', async () => {
 })
 
 for (const refusal of refusals) {
-  test(refusal.name, async () => {
-    const ws = await open(refusal)
+  test(refusal.name, async (t) => {
+    const ws = await open(t, refusal)
     const { id, error } = await ask(ws, call(1, refusal))
     assert.deepEqual([id, error], [1, { code: refusal.code, message: refusal.message }])
     await close(ws)
   })
 }
 
-test('no JSON, and the connection stays', async () => {
-  const ws = await open()
+test('no JSON, and the connection stays', async (t) => {
+  const ws = await open(t)
   assert.deepEqual(await ask(ws, '{'), { jsonrpc: '2.0', id: null, error: { code: -32700, message: 'parse error' } })
   check((await ask(ws, Buffer.from(call(2, known)))).result, service.dropped.hash)
   await close(ws)
 })
 
-test('too many in flight', async () => {
-  const ws = await open(crowded)
+test('too many in flight', async (t) => {
+  const ws = await open(t, crowded)
   await occupy(() => ws.send(call('waits', known)))
   const { id, error } = await ask(ws, call('refused', known))
   assert.deepEqual([id, error], ['refused', { code: crowded.code, message: crowded.message }])
   await close(ws)
 })
 
-test('ping', async () => {
-  const ws = await open()
+test('over the rate, per message, and the connection stays', async (t) => {
+  const ws = await open(t, { key: await indebtedKey('ws', 100) })
+  for (const id of [1, 'two']) {
+    const answer = await ask(ws, call(id, known))
+    assert.deepEqual([answer.id, answer.error.code, answer.error.message], [id, limited.code, limited.message])
+    assert.equal(answer.error.data.allowed_rps, 1)
+    assert.ok(answer.error.data.backoff_seconds > 0)
+  }
+  await close(ws)
+})
+
+test('ping', async (t) => {
+  const ws = await open(t)
   ws.ping('payload')
   const [data] = await once(ws, 'pong')
   assert.equal(data.toString(), 'payload')
   await close(ws)
 })
 
-test('a wrong key', async () => {
-  const plain = new WebSocket(wss({ key: wrongKey }), { ca })
+test('a wrong key', async (t) => {
+  const plain = dial(t, { key: wrongKey })
   const [err] = await once(plain, 'error')
   assert.equal(err.message, 'Unexpected server response: 401')
 
-  const curious = new WebSocket(wss({ key: wrongKey }), { ca })
-  const [req, res] = await once(curious, 'unexpected-response')
+  const curious = dial(t, { key: wrongKey })
+  const [, res] = await once(curious, 'unexpected-response')
   assert.equal(res.statusCode, 401)
   const body = (await res.toArray()).join('')
   assert.deepEqual(JSON.parse(body), { jsonrpc: '2.0', id: null, error: { code: -32002, message: 'invalid API key' } })
-  req.socket.destroy()
 })
 
-test('an unknown authority', async () => {
-  const ws = new WebSocket(wss(), { ca: [] })
+test('an unknown authority', async (t) => {
+  const ws = dial(t, {}, { ca: [] })
   const [err] = await once(ws, 'error')
   assert.equal(err.code, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE')
 })
 
-test('a key that is revoked', async () => {
-  const ws = await open({ key: await newKey('short-lived') })
+test('a key that is revoked', async (t) => {
+  const ws = await open(t, { key: await newKey('short-lived') })
   check((await ask(ws, call(1, known))).result, service.dropped.hash)
   const closed = once(ws, 'close')
   await revokeKey('short-lived')
