@@ -8,6 +8,10 @@
 // from that file with workers/archive and go-ethereum's types, by no code that
 // renders or serves an answer.
 //
+// The folder clients has the tests of clients that are not Go, and the examples of
+// README.md in clients/ask. TestClients runs them with Node.js; `make clients`
+// installs the clients, of exact versions.
+//
 // Nothing here imports the edge, the bus or the workers' lookups, and nothing
 // waits for a length of time: each wait is for a condition, and bounded. Every
 // process belongs to one test, is ended by its id when that test ends, and the end
