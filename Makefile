@@ -1,5 +1,5 @@
-# `make help` lists what there is. Everything needs only Go and make, except `e2e`
-# and `bench`, which say what they fetch.
+# `make help` lists what there is. Everything needs only Go and make, except `e2e`,
+# `clients` and `bench`, which say what they fetch.
 
 GO       ?= go
 BIN      := bin
@@ -9,10 +9,11 @@ BLOCKS   ?= $(shell $(GO) list -m -f '{{.Dir}}' github.com/ethereum/go-ethereum)
 FUZZTIME ?= 20s
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 NATS     := github.com/nats-io/nats-server/v2@v2.15.2
+CLIENTS  := deploy/e2e/clients/node_modules/.package-lock.json
 GETH     := github.com/ethereum/go-ethereum/cmd/geth@v1.17.8
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race fuzz bench e2e lint golden cross clean
+.PHONY: help build run test race fuzz bench e2e clients lint golden cross clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,7 +42,10 @@ fuzz: ## Each fuzz target for FUZZTIME (20s)
 	done
 
 e2e: build $(BIN)/nats-server $(BIN)/geth ## The programs as processes, and their answers against those of geth
-	OMMER_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -v -timeout 20m -tags e2e ./deploy/e2e/...
+	OMMER_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -v -timeout 20m -tags e2e -skip '^TestClients' ./deploy/e2e/...
+
+clients: build $(BIN)/nats-server $(CLIENTS) ## web3.js, ethers, viem, ws and wscat against the programs; needs Node.js 18
+	OMMER_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -v -timeout 10m -tags e2e -run '^TestClients' ./deploy/e2e/
 
 bench: build $(BIN)/nats-server $(BIN)/geth ## Requests per second, CPU per request and memory per connection, against geth
 	$(GO) run ./deploy/bench --bin $(CURDIR)/$(BIN)
@@ -64,6 +68,9 @@ cross: ## Build for linux/arm64 and darwin/arm64 as well
 
 clean: ## Remove what was built
 	rm -rf $(BIN)
+
+$(CLIENTS): deploy/e2e/clients/package-lock.json
+	npm ci --prefix deploy/e2e/clients --ignore-scripts --no-audit --no-fund
 
 $(BIN)/nats-server:
 	GOBIN=$(CURDIR)/$(BIN) $(GO) install $(NATS)

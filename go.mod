@@ -2,6 +2,8 @@ module github.com/ommer/ommer
 
 go 1.26.0
 
+ignore ./deploy/e2e/clients/node_modules
+
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/coder/websocket v1.8.15
@@ -10,6 +12,7 @@ require (
 	github.com/goccy/go-yaml v1.19.2
 	github.com/golang/snappy v1.0.1-0.20260716114414-9ae09f520e93
 	github.com/google/go-cmp v0.7.0
+	github.com/gorilla/websocket v1.4.2
 	github.com/klauspost/compress v1.20.3
 	github.com/lesismal/nbio v1.6.12
 	github.com/nats-io/nats-server/v2 v2.15.2
@@ -45,7 +48,6 @@ require (
 	github.com/gobwas/httphead v0.1.0 // indirect
 	github.com/gofrs/flock v0.12.1 // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
-	github.com/gorilla/websocket v1.4.2 // indirect
 	github.com/holiman/bloomfilter/v2 v2.0.3 // indirect
 	github.com/holiman/uint256 v1.3.2 // indirect
 	github.com/klauspost/cpuid/v2 v2.0.9 // indirect

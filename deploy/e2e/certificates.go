@@ -20,6 +20,7 @@ import (
 // certificates are an authority of the test's own and the certificate it gave to
 // the edges.
 type certificates struct {
+	authorityFile     string // for clients in other processes
 	certFile, keyFile string
 	roots             *x509.CertPool
 }
@@ -59,7 +60,11 @@ func newCertificates(tb testing.TB) *certificates {
 	must(err)
 
 	dir := tb.TempDir()
-	c := &certificates{certFile: filepath.Join(dir, "cert.pem"), keyFile: filepath.Join(dir, "key.pem"), roots: x509.NewCertPool()}
+	c := &certificates{
+		authorityFile: filepath.Join(dir, "authority.pem"), roots: x509.NewCertPool(),
+		certFile: filepath.Join(dir, "cert.pem"), keyFile: filepath.Join(dir, "key.pem"),
+	}
+	must(os.WriteFile(c.authorityFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authorityDER}), 0o600))
 	must(os.WriteFile(c.certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leafDER}), 0o600))
 	must(os.WriteFile(c.keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
 	c.roots.AddCert(authority)

@@ -14,6 +14,10 @@
 // answers to a message is what we have to answer; in what else we may, and why, is
 // the list in allowances.go.
 //
+// The folder clients has the tests of clients that are not Go, and the examples of
+// README.md in clients/ask. TestClients runs them with Node.js; `make clients`
+// installs the clients, of exact versions.
+//
 // Nothing here imports the edge, the bus or the workers' lookups, and nothing
 // waits for a length of time: each wait is for a condition, and bounded. Every
 // process belongs to one test, is ended by its id when that test ends, and the end

@@ -38,6 +38,16 @@ type edge struct {
 	https, http string
 }
 
+// named is the host and port of its HTTPS, the host by its name.
+func (e *edge) named(tb testing.TB) string {
+	tb.Helper()
+	_, port, err := net.SplitHostPort(e.https)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return net.JoinHostPort("localhost", port)
+}
+
 // worker is a running ommer-worker.
 type worker struct {
 	*process

@@ -204,13 +204,7 @@ func (o *oracle) askWS(t *testing.T, c *wsCaller, message string, silent bool) [
 	return answer
 }
 
-// methods of the service.
-const (
-	byNumber = "eth_getUncleByBlockNumberAndIndex"
-	byHash   = "eth_getUncleByBlockHashAndIndex"
-)
-
-func lookup(id int, method, block string, index int) string {
+func callText(id int, method, block string, index int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":[%q,"%#x"]}`, id, method, block, index)
 }
 
@@ -218,7 +212,7 @@ func lookup(id int, method, block string, index int) string {
 func (o *oracle) tags(t *testing.T, c *comparison) {
 	for _, tag := range []string{"latest", "earliest", "pending", "safe", "finalized"} {
 		for index := range 4 {
-			o.everywhere(t, c, lookup(index, byNumber, tag, index))
+			o.everywhere(t, c, callText(index, byNumber, tag, index))
 		}
 	}
 }
@@ -253,13 +247,13 @@ func (o *oracle) everyBlock(t *testing.T, c *comparison) {
 	for _, b := range slices.Concat(o.trunk, o.branch[lastShared+1:]) {
 		for index := range 4 {
 			id++
-			o.everywhere(t, c, lookup(id, byHash, b.Hash().Hex(), index))
+			o.everywhere(t, c, callText(id, byHash, b.Hash().Hex(), index))
 		}
 		if parent := b.ParentHash().Hex(); b.NumberU64() == 0 {
-			o.everywhere(t, c, lookup(id, byHash, parent, 0)) // of no block
+			o.everywhere(t, c, callText(id, byHash, parent, 0)) // of no block
 		}
 		for _, u := range b.Uncles() {
-			o.everywhere(t, c, lookup(id, byHash, u.Hash().Hex(), 0)) // geth has its header only
+			o.everywhere(t, c, callText(id, byHash, u.Hash().Hex(), 0)) // geth has its header only
 		}
 	}
 	t.Logf("%d blocks of the trunk and %d of the branch, %d of which geth knows", len(o.trunk), len(o.branch)-lastShared-1, merge-lastShared-1)
@@ -271,11 +265,11 @@ func (o *oracle) numbers(t *testing.T, c *comparison, indexes int) {
 	t.Helper()
 	for number := range uint64(len(o.trunk) + 4) {
 		for index := range indexes {
-			o.everywhere(t, c, lookup(int(number), byNumber, hexutil.EncodeUint64(number), index))
+			o.everywhere(t, c, callText(int(number), byNumber, hexutil.EncodeUint64(number), index))
 		}
 	}
 	for _, number := range []string{"0x10000", "0xffffffff", "0x100000000", "0x7fffffffffffffff"} {
-		o.everywhere(t, c, lookup(0, byNumber, number, 0))
+		o.everywhere(t, c, callText(0, byNumber, number, 0))
 	}
 }
 

@@ -203,10 +203,10 @@ func eventually(tb testing.TB, within time.Duration, what string, ok func() erro
 
 // freeAddr returns a loopback address that nobody listens on. Its port is below
 // those that systems give to outgoing connections, so that none can take it while
-// a process is being restarted.
+// a process is being restarted, and above those that fetch refuses ("bad port").
 func freeAddr(tb testing.TB) string {
 	tb.Helper()
-	const first, last = 10000, 32000
+	const first, last = 10100, 32000
 	for range 100 {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(last-first)))
 		l, err := net.Listen("tcp", addr)

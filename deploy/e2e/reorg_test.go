@@ -89,7 +89,7 @@ func uncleIn(answer []byte, id int) (common.Hash, error) {
 func askPlace(ctx context.Context, c caller, at place, index int) (common.Hash, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	answer, err := c.call(ctx, []byte(lookup(index, byNumber, string(at), index)))
+	answer, err := c.call(ctx, []byte(callText(index, byNumber, string(at), index)))
 	if err != nil {
 		return common.Hash{}, err
 	}
@@ -313,7 +313,7 @@ func (s *reorgSwitch) askHash(ctx context.Context, c caller, r *rand.Rand) error
 	b, index := blocks[r.IntN(len(blocks))], r.IntN(2)
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	answer, err := c.call(ctx, []byte(lookup(index, byHash, b.Hash().Hex(), index)))
+	answer, err := c.call(ctx, []byte(callText(index, byHash, b.Hash().Hex(), index)))
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,12 @@ import (
 	"github.com/ommer/ommer/workers/archive"
 )
 
+// The methods of the service.
+const (
+	byNumber = "eth_getUncleByBlockNumberAndIndex"
+	byHash   = "eth_getUncleByBlockHashAndIndex"
+)
+
 // What the file of real blocks holds.
 const (
 	sepoliaBlocks     = 8192
@@ -92,6 +98,19 @@ func sepolia(tb testing.TB) (path string, with, without []block) {
 	return path, with, without
 }
 
+// newest is the last of the blocks.
+func newest(with, without []block) block {
+	head := with[len(with)-1]
+	if last := without[len(without)-1]; last.number > head.number {
+		head = last
+	}
+	return head
+}
+
+// unknown is a block that there is not: one after the head, with a hash of something
+// else.
+func unknown(head block) block { return block{number: head.number + 1, hash: head.uncleHash} }
+
 // question is a lookup whose answer is known.
 type question struct {
 	block  *block
@@ -109,9 +128,9 @@ func (q question) want() (common.Hash, bool) {
 
 // appendCall appends the question as a JSON-RPC call.
 func (q question) appendCall(dst []byte, id int) []byte {
-	method, selector := "eth_getUncleByBlockNumberAndIndex", fmt.Sprintf("%#x", q.block.number)
+	method, selector := byNumber, fmt.Sprintf("%#x", q.block.number)
 	if q.byHash {
-		method, selector = "eth_getUncleByBlockHashAndIndex", q.block.hash.Hex()
+		method, selector = byHash, q.block.hash.Hex()
 	}
 	return fmt.Appendf(dst, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":[%q,"%#x"]}`, id, method, selector, q.index)
 }
