@@ -49,7 +49,7 @@ func TestPlainJSON(t *testing.T) {
 		{"params", number, `["0x7","0x0"]`, `{"jsonrpc":"2.0","id":null,"result":{"n":7}}`},
 		{"params after white space", number, " \n[\"0x7\",\"0x0\"] ", `{"jsonrpc":"2.0","id":null,"result":{"n":7}}`},
 		{"nothing found", number, `["0x8","0x0"]`, `{"jsonrpc":"2.0","id":null,"result":null}`},
-		{"by hash", hash, `["0x09` + strings.Repeat("00", 31) + `","0x1"]`, `{"jsonrpc":"2.0","id":null,"result":{"h":9}}`},
+		{"by hash", hash, `["0x09` + strings.Repeat("00", 31) + `","0x1"]`, `{"jsonrpc":"2.0","id":null,"result":` + known[byHash] + `}`},
 		{"request", number, `{"jsonrpc":"2.0","id":"a","method":"` + number + `","params":["0x7","0x0"]}`, `{"jsonrpc":"2.0","id":"a","result":{"n":7}}`},
 		{"bad params", number, `["7","0x0"]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"invalid argument 0: hex string without 0x prefix"}}`},
 		{"bad JSON", number, `["0x7"`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}`},
