@@ -1,10 +1,14 @@
 package edge_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ommer/ommer/edge"
 )
 
 // request is a request for the service with more fields than it needs.
@@ -206,7 +210,7 @@ func TestSmuggling(t *testing.T) {
 		s.secure = secure
 		for _, tt := range attacks() {
 			t.Run(tt.name, func(t *testing.T) {
-				for _, cut := range []int{0, len(tt.stream) / 2, max(len(tt.stream), 1) - 1} {
+				for _, cut := range []int{0, min(len(tt.stream), 2), len(tt.stream) / 2, max(len(tt.stream), 1) - 1} {
 					if got := s.provoke(t, tt.stream, cut); got != tt.want {
 						t.Errorf("cut at %d: got %q, want %q\n%.300q", cut, got, tt.want, tt.stream)
 					}
@@ -214,6 +218,24 @@ func TestSmuggling(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestRefusedBodyIsNotHeld: of a body that nobody will look at, nothing is kept.
+func TestRefusedBodyIsNotHeld(t *testing.T) {
+	f := start(t, func(c *edge.Config) { c.Limits.InputTotal = 1 << 10 })
+	body := strings.Repeat("x", 1_000_000)
+	for _, tt := range []struct{ name, stream string }{
+		{"length", request("POST", "/v3/nope-nope", length(body), body)},
+		{"chunks", request("POST", "/v3/nope-nope", chunked, chunk(body, ""))},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := f.dial(t, false)
+			go io.WriteString(c, tt.stream)
+			if resp, _ := response(t, bufio.NewReader(c)); resp.StatusCode != 401 || resp.Close {
+				t.Errorf("got %s, closes: %v, want 401 and the connection to stay", resp.Status, resp.Close)
+			}
+		})
+	}
 }
 
 // TestHeadHasNoBody: the body of an answer to HEAD would be taken for the start of

@@ -163,6 +163,8 @@ func TestParse(t *testing.T) {
 		{"comment", `{"jsonrpc":"2.0"/**/}`, parseError},
 		{"name without quotes", `{id:1}`, parseError},
 		{"missing colon", `{"id" 1}`, parseError},
+		{"another byte for a colon", `{"id";1}`, parseError},
+		{"another byte for a colon, deeper", `{"params":{"id";1}}`, parseError},
 		{"missing value", `{"id":}`, parseError},
 		{"vertical tab", "\v{}", parseError},
 		{"control byte in a string", "{\"id\":\"\x1f\"}", parseError},
@@ -180,6 +182,9 @@ func TestParse(t *testing.T) {
 		{"plus sign", `{"id":+1}`, parseError},
 		{"NaN", `NaN`, parseError},
 		{"half a literal", `nul`, parseError},
+		{"another literal", `{"id":nulL}`, parseError},
+		{"another literal as long as true", `[trux]`, parseError},
+		{"another literal as long as false", `[falsy]`, parseError},
 		{"eight deep", `[{"params":[[[[[[]]]]]]}]`, "batch\n" + noID},
 		{"nine deep", `[{"params":[[[[[[[]]]]]]]}]`, parseError},
 		{"nine deep in objects", `{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":{}}}}}}}}}`, parseError},
@@ -284,6 +289,19 @@ func TestParseLeastLimits(t *testing.T) {
 		}
 		if got := show(jsonrpc.Parse([]byte(msg), nil, l)); got != want {
 			t.Errorf("%s: got %q, want %q", msg, got, want)
+		}
+	}
+}
+
+// What lies behind the message in the buffer is not read.
+func TestParseEndsWithTheMessage(t *testing.T) {
+	for _, whole := range []string{"null", "true", "false", `"\u0041\n\ud83d\ude00é"`, "-10.5e+12", `[{"id":"longer than eight"},1]`} {
+		buf := []byte(whole + whole)
+		for n := 1; n <= len(whole); n++ {
+			_, _, err := jsonrpc.Parse(buf[:n], nil, jsonrpc.Limits{})
+			if want := json.Valid(buf[:n]); (err == nil) != want {
+				t.Errorf("%q of %q: error is %v, want valid %v", buf[:n], buf, err, want)
+			}
 		}
 	}
 }
