@@ -131,6 +131,8 @@ func attacks() []attack {
 
 		// What kind of body: RFC 9110 sections 8.3 and 8.4.
 		{"content type twice", request("POST", pathPost, "Content-Type: application/json; charset=utf-8\r\n"+length(one), one), "200 sentinel"},
+		{"content type with space before its parameters", strings.Replace(post(testKey, one), "/json", "/JSON ; charset=utf-8", 1), "200 sentinel"},
+		{"content type of the same length", strings.Replace(post(testKey, one), "/json", "/jsox", 1), "415 sentinel"},
 		{"content types that differ", request("POST", pathPost, "Content-Type: text/plain\r\n"+length(one), one), "415 sentinel"},
 		{"content types that were joined", strings.Replace(post(testKey, one), "/json", "/json, application/json", 1), "415 sentinel"},
 		{"identity", request("POST", pathPost, "Content-Encoding: identity\r\nContent-Encoding: ,Identity\r\n"+length(one), one), "200 sentinel"},
@@ -140,6 +142,7 @@ func attacks() []attack {
 		// What ends a connection, and what does not.
 		{"behind 401", post("nope-nope", hidden), "401 sentinel"},
 		{"behind 404", request("POST", "/other", length(hidden), hidden), "404 sentinel"},
+		{"behind a path with two slashes", request("POST", "/v3//"+testKey, length(hidden), hidden), "404 sentinel"},
 		{"behind 404, chunked", request("POST", "/other", chunked, chunk(hidden, "")), "404 sentinel"},
 		{"behind 405", request("PUT", pathPost, length(hidden), hidden), "405 sentinel"},
 		{"behind 415", strings.Replace(post(testKey, hidden), "application/json", "text/plain", 1), "415 sentinel"},
