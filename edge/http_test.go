@@ -237,6 +237,27 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
+// Header and body have a time each.
+func TestTimeoutOfEachPart(t *testing.T) {
+	head := post(testKey, lookup(1, 1))
+	for _, tt := range []struct {
+		name, sent   string
+		header, body time.Duration
+	}{
+		{"header", head[:20], 300 * time.Millisecond, time.Hour},
+		{"body", head[:len(head)-5], time.Hour, 300 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := start(t, func(c *edge.Config) { c.Timeouts.Header, c.Timeouts.Body = tt.header, tt.body })
+			c := f.dial(t, false)
+			io.WriteString(c, tt.sent)
+			if got, err := io.ReadAll(c); !strings.HasPrefix(string(got), "HTTP/1.1 408 ") || err != nil {
+				t.Errorf("got %q %v, want 408", got, err)
+			}
+		})
+	}
+}
+
 func TestStopAnswersWhatIsInFlight(t *testing.T) {
 	f := start(t, nil)
 	f.resolver.Hold()

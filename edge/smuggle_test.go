@@ -1,10 +1,14 @@
 package edge_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ommer/ommer/edge"
 )
 
 // request is a request for the service with more fields than it needs.
@@ -127,6 +131,8 @@ func attacks() []attack {
 
 		// What kind of body: RFC 9110 sections 8.3 and 8.4.
 		{"content type twice", request("POST", pathPost, "Content-Type: application/json; charset=utf-8\r\n"+length(one), one), "200 sentinel"},
+		{"content type with space before its parameters", strings.Replace(post(testKey, one), "/json", "/JSON ; charset=utf-8", 1), "200 sentinel"},
+		{"content type of the same length", strings.Replace(post(testKey, one), "/json", "/jsox", 1), "415 sentinel"},
 		{"content types that differ", request("POST", pathPost, "Content-Type: text/plain\r\n"+length(one), one), "415 sentinel"},
 		{"content types that were joined", strings.Replace(post(testKey, one), "/json", "/json, application/json", 1), "415 sentinel"},
 		{"identity", request("POST", pathPost, "Content-Encoding: identity\r\nContent-Encoding: ,Identity\r\n"+length(one), one), "200 sentinel"},
@@ -136,6 +142,7 @@ func attacks() []attack {
 		// What ends a connection, and what does not.
 		{"behind 401", post("nope-nope", hidden), "401 sentinel"},
 		{"behind 404", request("POST", "/other", length(hidden), hidden), "404 sentinel"},
+		{"behind a path with two slashes", request("POST", "/v3//"+testKey, length(hidden), hidden), "404 sentinel"},
 		{"behind 404, chunked", request("POST", "/other", chunked, chunk(hidden, "")), "404 sentinel"},
 		{"behind 405", request("PUT", pathPost, length(hidden), hidden), "405 sentinel"},
 		{"behind 415", strings.Replace(post(testKey, hidden), "application/json", "text/plain", 1), "415 sentinel"},
@@ -206,7 +213,7 @@ func TestSmuggling(t *testing.T) {
 		s.secure = secure
 		for _, tt := range attacks() {
 			t.Run(tt.name, func(t *testing.T) {
-				for _, cut := range []int{0, len(tt.stream) / 2, max(len(tt.stream), 1) - 1} {
+				for _, cut := range []int{0, min(len(tt.stream), 2), len(tt.stream) / 2, max(len(tt.stream), 1) - 1} {
 					if got := s.provoke(t, tt.stream, cut); got != tt.want {
 						t.Errorf("cut at %d: got %q, want %q\n%.300q", cut, got, tt.want, tt.stream)
 					}
@@ -214,6 +221,24 @@ func TestSmuggling(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestRefusedBodyIsNotHeld: of a body that nobody will look at, nothing is kept.
+func TestRefusedBodyIsNotHeld(t *testing.T) {
+	f := start(t, func(c *edge.Config) { c.Limits.InputTotal = 1 << 10 })
+	body := strings.Repeat("x", 1_000_000)
+	for _, tt := range []struct{ name, stream string }{
+		{"length", request("POST", "/v3/nope-nope", length(body), body)},
+		{"chunks", request("POST", "/v3/nope-nope", chunked, chunk(body, ""))},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := f.dial(t, false)
+			go io.WriteString(c, tt.stream)
+			if resp, _ := response(t, bufio.NewReader(c)); resp.StatusCode != 401 || resp.Close {
+				t.Errorf("got %s, closes: %v, want 401 and the connection to stay", resp.Status, resp.Close)
+			}
+		})
+	}
 }
 
 // TestHeadHasNoBody: the body of an answer to HEAD would be taken for the start of

@@ -239,6 +239,17 @@ func TestReplyDetailIsBounded(t *testing.T) {
 	}
 }
 
+// TestParseReplyLaterCode: what a later version calls an error is one.
+func TestParseReplyLaterCode(t *testing.T) {
+	for code := schema.Codes; code < 0x80; code++ {
+		frame := schema.AppendReply(nil, 7, schema.Answer{Err: &schema.Error{Code: schema.Code(code), Detail: "why"}})
+		id, a, err := schema.ParseReply(frame)
+		if id != 7 || err != nil || a.Err == nil || a.Err.Code != schema.Internal || a.Err.Detail != "why" {
+			t.Errorf("code %d: got %d, %+v, %v", code, id, a, err)
+		}
+	}
+}
+
 // FuzzParseRequest: what is read is written back to the same bytes.
 func FuzzParseRequest(f *testing.F) {
 	for _, b := range []schema.Selector{schema.Number(1 << 40), schema.BlockHash(schema.Hash{1}), schema.Tagged(schema.Safe)} {

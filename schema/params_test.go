@@ -2,8 +2,10 @@ package schema_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -95,8 +97,10 @@ func TestParseParamsByNumber(t *testing.T) {
 		{"number params", `1`, "non-array args"},
 		{"bool params", `true`, "non-array args"},
 	}
+	geth := newGeth(t)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			geth.check(t, schema.UncleByNumber, tt.raw)
 			var raw []byte
 			if tt.raw != "" {
 				raw = []byte(tt.raw)
@@ -129,8 +133,10 @@ func TestParseParamsByHash(t *testing.T) {
 		{"index leading zero", `["` + someHash + `","0x00"]`, "invalid argument 1: hex number with leading zero digits"},
 		{"three values", `["` + someHash + `","0x0",[]]`, "too many arguments, want at most 2"},
 	}
+	geth := newGeth(t)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			geth.check(t, schema.UncleByHash, tt.raw)
 			if got := showParams(schema.ParseParams(schema.UncleByHash, []byte(tt.raw))); got != tt.want {
 				t.Errorf("ParseParams(%s)\ngot  %s\nwant %s", tt.raw, got, tt.want)
 			}
@@ -138,7 +144,7 @@ func TestParseParamsByHash(t *testing.T) {
 	}
 }
 
-// FuzzParseParams holds the rules to go-ethereum's own types, and what is accepted
+// FuzzParseParams holds the rules to go-ethereum's own server, and what is accepted
 // to a round trip. The input is tried as the whole of the parameters and as each
 // of them.
 func FuzzParseParams(f *testing.F) {
@@ -146,10 +152,12 @@ func FuzzParseParams(f *testing.F) {
 		``, `null`, `[]`, `{}`, `1`, `[ "0x3" , "0x0" ]`, `["0x3","0x0",1]`, `["latest",""]`, `["` + someHash + `","0x1"]`,
 		`0x0`, `0X7fffffffffffffff`, `0xffffffffffffffff`, `0x8000000000000000`, `0x1111111111111111g1`, `0x11111111111111111g`,
 		`0xgggggggggggggggggg`, `0x\u0033`, `0x\"`, `0x_1`, `0x01`, `safe`, someHash, `[true,{"a":[1,"]"]}]`,
+		`["",""]`, `["0x3","",1]`, "[\r\n\"0x3\"\r,\t\"0x0\"\r\n]",
 	} {
 		f.Add(true, s)
 		f.Add(false, s)
 	}
+	geth := newGeth(f)
 	f.Fuzz(func(t *testing.T, byHash bool, in string) {
 		m := schema.UncleByNumber
 		if byHash {
@@ -157,16 +165,104 @@ func FuzzParseParams(f *testing.F) {
 		}
 		for _, raw := range []string{in, `["` + in + `","0x0"]`, `["0x3","` + in + `"]`, `["` + someHash + `","` + in + `"]`} {
 			if raw == "" || json.Valid([]byte(raw)) {
-				checkParams(t, m, raw)
+				geth.check(t, m, raw)
 			}
 		}
 	})
 }
 
-func checkParams(t *testing.T, m schema.Method, raw string) {
+// TestParamBytes has every byte as a digit, and every pair as what begins a value.
+func TestParamBytes(t *testing.T) {
+	geth := newGeth(t)
+	check := func(format string, text []byte) {
+		for _, m := range schema.Methods {
+			if raw := fmt.Sprintf(format, text); json.Valid([]byte(raw)) {
+				geth.check(t, m, raw)
+			}
+		}
+	}
+	for c := range 256 {
+		digit := []byte{byte(c)}
+		check(`["0x%s","0x0"]`, digit)
+		check(`["0x1","0x%s"]`, digit)
+		check(`["0x1%s","0x0"]`, digit)
+		check(`["%s","0x0"]`, append([]byte(someHash[:65]), digit...))
+		check(`["0x1","0x0"%s]`, digit)
+		check(`["0%s1","0x0"]`, digit)
+	}
+}
+
+// geth is go-ethereum's server with the methods' signatures, which answer with what
+// they were asked.
+type geth struct{ server *rpc.Server }
+
+type gethMethods struct{}
+
+func (gethMethods) GetUncleByBlockNumberAndIndex(block rpc.BlockNumber, index hexutil.Uint) string {
+	return fmt.Sprintf("%v/%d", block, uint64(index))
+}
+
+func (gethMethods) GetUncleByBlockHashAndIndex(block common.Hash, index hexutil.Uint) string {
+	return fmt.Sprintf("%v/%d", block, uint64(index))
+}
+
+func newGeth(t testing.TB) *geth {
+	g := &geth{rpc.NewServer()}
+	t.Cleanup(g.server.Stop)
+	if err := g.server.RegisterName("eth", gethMethods{}); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// typeNames are what go-ethereum's messages have and ours leave out.
+var typeNames = regexp.MustCompile(`json: cannot unmarshal (.*) into Go value of type .*`)
+
+// ask returns go-ethereum's answer, an error as showParams writes it.
+func (g *geth) ask(t testing.TB, m schema.Method, raw string) string {
+	t.Helper()
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"%v","params":%s}`, m, raw)
+	if raw == "" {
+		body = fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"%v"}`, m)
+	}
+	request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	g.server.ServeHTTP(w, request)
+	var answer struct {
+		Result string
+		Error  *struct {
+			Code    int
+			Message string
+		}
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("geth answers %s: %q", body, w.Body)
+	}
+	switch e := answer.Error; {
+	case e == nil:
+		return answer.Result
+	case e.Code != jsonrpc.CodeInvalidParams:
+		return fmt.Sprintf("code %d: %s", e.Code, e.Message)
+	default:
+		return typeNames.ReplaceAllString(e.Message, "$1")
+	}
+}
+
+// ours departs from go-ethereum in one thing: it reads an index that is the empty
+// string as 0, by accident.
+func ours(raw, answer string) string {
+	var args []json.RawMessage
+	if json.Unmarshal([]byte(raw), &args) == nil && len(args) > 1 && string(args[1]) == `""` && !strings.Contains(answer, "argument 0") {
+		return "invalid argument 1: " + hexutil.ErrEmptyString.Error()
+	}
+	return answer
+}
+
+func (g *geth) check(t *testing.T, m schema.Method, raw string) {
 	t.Helper()
 	q, err := schema.ParseParams(m, []byte(raw))
-	got, want := showParams(q, err), referenceParams(m == schema.UncleByHash, raw)
+	got, want := showParams(q, err), ours(raw, g.ask(t, m, raw))
 	if got != want {
 		t.Fatalf("%v %q\ngot  %s\nwant %s", m, raw, got, want)
 	}
@@ -180,54 +276,6 @@ func checkParams(t *testing.T, m schema.Method, raw string) {
 	if err != nil || again != q {
 		t.Errorf("%q: became %v, %v", raw, again, err)
 	}
-}
-
-// referenceParams is go-ethereum's parsePositionalArguments over its own types.
-func referenceParams(byHash bool, raw string) string {
-	var args []json.RawMessage
-	if s := strings.TrimSpace(raw); s != "" && s != "null" {
-		if s[0] != '[' {
-			return "non-array args"
-		}
-		if err := json.Unmarshal([]byte(s), &args); err != nil {
-			return err.Error()
-		}
-	}
-	var block string
-	for i, arg := range args {
-		if i == 2 {
-			return "too many arguments, want at most 2"
-		}
-		if string(arg) == "null" {
-			return fmt.Sprintf("missing value for required argument %d", i)
-		}
-		var err error
-		switch {
-		case i == 1 && string(arg) == `""`:
-			err = hexutil.ErrEmptyString // go-ethereum takes it for 0
-		case i == 1:
-			var n hexutil.Uint
-			if err = n.UnmarshalJSON(arg); err == nil && len(args) == 2 {
-				return fmt.Sprintf("%s/%d", block, uint64(n))
-			}
-		case byHash:
-			var h common.Hash
-			err = h.UnmarshalJSON(arg)
-			block = h.Hex()
-		default:
-			var n rpc.BlockNumber
-			err = n.UnmarshalJSON(arg)
-			block = n.String()
-		}
-		if err != nil {
-			message := err.Error()
-			if typed := (*json.UnmarshalTypeError)(nil); errors.As(err, &typed) {
-				message = typed.Value
-			}
-			return fmt.Sprintf("invalid argument %d: %s", i, message)
-		}
-	}
-	return fmt.Sprintf("missing value for required argument %d", len(args))
 }
 
 func TestParseNoParams(t *testing.T) {

@@ -253,6 +253,15 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestLineOverHeader: a line that may be longer than the header is no header.
+func TestLineOverHeader(t *testing.T) {
+	pool := NewPool(Limits{Line: 64, Header: 32})
+	got := driveAll(t, pool, []byte(head("GET /"+strings.Repeat("a", 50)+" HTTP/1.1")))
+	if len(got) != 2 || got[1].Event != Body {
+		t.Errorf("got %v, want a head and a body", got)
+	}
+}
+
 // TestWaits has streams of which the end is missing: nothing may be reported yet.
 func TestWaits(t *testing.T) {
 	for _, tt := range []struct{ name, stream string }{

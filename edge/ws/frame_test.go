@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/coder/websocket"
 	gobwas "github.com/gobwas/ws"
 
 	"github.com/ommer/ommer/edge/ws"
@@ -33,8 +34,11 @@ func TestAppendFrame(t *testing.T) {
 			if got := string(ws.AppendFrame([]byte("before"), tt.op, payload)); got != want {
 				t.Errorf("got %.40q, want %.40q", got, want)
 			}
-			if got := ws.AppendHeader(nil, tt.op, tt.length); !bytes.Equal(got, tt.header) || len(got) > ws.MaxHeader {
+			if got := ws.AppendHeader(nil, tt.op, tt.length); !bytes.Equal(got, tt.header) {
 				t.Errorf("got header % x, want % x", got, tt.header)
+			}
+			if tt.length > 0xFFFF && len(tt.header) != ws.MaxHeader {
+				t.Errorf("MaxHeader is %d, want %d", ws.MaxHeader, len(tt.header))
 			}
 		})
 	}
@@ -53,6 +57,7 @@ func TestAppendClose(t *testing.T) {
 		{"an application's code", 4401, "key revoked", "\x88\x0d\x11\x31key revoked"},
 		{"no code", ws.CodeNoStatus, "ignored", "\x88\x00"},
 		{"a reason that fits", ws.CodeNormal, long[1:], "\x88\x7d\x03\xe8" + long[1:]},
+		{"a reason cut to what fits", ws.CodeNormal, long[:122] + "yz", "\x88\x7d\x03\xe8" + long[:122] + "y"},
 		{"a reason cut before a character", ws.CodeNormal, long, "\x88\x7c\x03\xe8" + long[:122]},
 	}
 	for _, tt := range tests {
@@ -65,6 +70,25 @@ func TestAppendClose(t *testing.T) {
 				t.Errorf("the reason in %q is not UTF-8", got)
 			}
 		})
+	}
+}
+
+// The codes have the numbers of RFC 6455 section 7.4.1 and IANA's registry.
+func TestCodes(t *testing.T) {
+	for got, want := range map[ws.Code]websocket.StatusCode{
+		ws.CodeNormal:          websocket.StatusNormalClosure,
+		ws.CodeGoingAway:       websocket.StatusGoingAway,
+		ws.CodeProtocolError:   websocket.StatusProtocolError,
+		ws.CodeNoStatus:        websocket.StatusNoStatusRcvd,
+		ws.CodeInvalidData:     websocket.StatusInvalidFramePayloadData,
+		ws.CodePolicyViolation: websocket.StatusPolicyViolation,
+		ws.CodeTooBig:          websocket.StatusMessageTooBig,
+		ws.CodeInternalError:   websocket.StatusInternalError,
+		ws.CodeTryAgainLater:   websocket.StatusTryAgainLater,
+	} {
+		if int(got) != int(want) {
+			t.Errorf("got %d, want %d", got, want)
+		}
 	}
 }
 

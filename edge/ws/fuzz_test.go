@@ -110,7 +110,7 @@ func FuzzSplit(f *testing.F) {
 		if len(in) < 4096 {
 			check(eachByte(len(in))...)
 		}
-		for i := 1; i < min(len(in), 128); i++ {
+		for i := 1; i < min(len(in), 1000); i++ {
 			check(i)
 		}
 		rnd := rand.New(rand.NewPCG(seed, 0))

@@ -42,6 +42,7 @@ func TestHandshakeCheck(t *testing.T) {
 		{"a list of versions", "Sec-WebSocket-Key: " + rfcKey + "\nSec-WebSocket-Version: 13, 8", 426},
 		{"neither", "Host: example.org", 426},
 		{"names that only look alike", "Sec-WebSocket-Keys: " + rfcKey + "\nSec-WebSocket-Version: 13", 400},
+		{"other names of the same length", "Sec-WebSocket-Yek: " + rfcKey + "\nSec-WebSocket-Version: 13", 400},
 		{"names that only fold alike", "Sec-WebSoc\u212aet-Key: " + rfcKey + "\nSec-WebSocket-Version: 13", 400},
 	}
 	for _, tt := range tests {

@@ -301,6 +301,69 @@ func TestReleaseKeepsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
+// A Reader may be dropped when it is idle and at no other time.
+func TestIdle(t *testing.T) {
+	half := ping("payload")
+	for _, tt := range []struct {
+		name string
+		in   []byte
+		want bool
+	}{
+		{"new", nil, true},
+		{"behind a message", text("a"), true},
+		{"behind a message in fragments", join(begin(ws.OpText, "a"), end("")), true},
+		{"behind a ping", ping("a"), true},
+		{"half a header", text("a")[:1], false},
+		{"a header", text("a")[:6], false},
+		{"half a frame", text("ab")[:7], false},
+		{"an empty fragment", begin(ws.OpText, ""), false},
+		{"a fragment", begin(ws.OpText, "a"), false},
+		{"half a ping", half[:9], false},
+		{"half a ping in a message", join(begin(ws.OpText, "a"), half[:9]), false},
+		{"a close", closing(1000, ""), false},
+		{"an error", []byte{0x81, 0x00}, false},
+		{"an error in a message", join(begin(ws.OpText, "a"), []byte{0x81, 0x00}), false},
+	} {
+		r := newReader()
+		feed(t, r, tt.in)
+		if got := r.Idle(); got != tt.want {
+			t.Errorf("%s: Idle is %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	// A payload that was collected stays until it is released.
+	for name, in := range map[string][]byte{"message": text("ab"), "ping": ping("ab")} {
+		r := newReader()
+		feed(t, r, in[:7])
+		if _, _, payload, _ := r.Next(in[7:]); string(payload) != "ab" || r.Idle() {
+			t.Errorf("%s: payload %q, Idle is %v, want it to hold the payload", name, payload, r.Idle())
+		}
+		if r.Release(); !r.Idle() {
+			t.Errorf("%s: not idle after Release", name)
+		}
+	}
+}
+
+// What was collected is given back with the error, without waiting for Release.
+func TestErrorDropsWhatIsUnderWay(t *testing.T) {
+	for name, in := range map[string][]byte{
+		"message":       join(begin(ws.OpText, "never ended"), []byte{0x81, 0x00}),
+		"control frame": closing(999, "reason"),
+		"both":          join(begin(ws.OpText, "never ended"), closing(999, "reason")),
+	} {
+		r := newReader()
+		feed(t, r, in[:len(in)-1])
+		if r.Buffered() == 0 {
+			t.Errorf("%s: nothing held before the error", name)
+		}
+		if _, _, _, err := r.Next(in[len(in)-1:]); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if got := r.Buffered(); got != 0 {
+			t.Errorf("%s: %d bytes held after the error", name, got)
+		}
+	}
+}
+
 // A message that a close frame cuts short is not kept.
 func TestCloseDropsWhatIsUnderWay(t *testing.T) {
 	r := newReader()

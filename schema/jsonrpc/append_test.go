@@ -61,7 +61,7 @@ func TestAppendError(t *testing.T) {
 
 // FuzzAppendError holds messages to what encoding/json makes of them.
 func FuzzAppendError(f *testing.F) {
-	for _, s := range []string{"", "parse error", "\x00\b\f\n\r\t\x1f\x7f\"\\/", "<a href='&'>", "é😀\u2028\u2029\u202a", "\xff\xed\xa0\x80a\xe2\x82"} {
+	for _, s := range []string{"", "parse error", "\x00\b\f\n\r\t\x1f\x7f\"\\/", "<a href='&'>", "é😀\u2028\u2029\u202a", "\xff\xed\xa0\x80a\xe2\x82", "a\ufffdb"} {
 		f.Add(-32600, s)
 	}
 	f.Fuzz(func(t *testing.T, code int, message string) {

@@ -20,7 +20,7 @@ func FuzzParse(f *testing.F) {
 		`[{"jsonrpc":"2.0","id":"\u0041","method":"a"},{"jsonrpc":"2.0","method":"b"}]`,
 		`{"\u006asonrpc":"2\u002e0","i\u0064":null,"method":"\ud83d\ude00\ud83d\n\/","params":{"a":[true,false,null]}}`,
 		"{\"id\":\"\xff\"}", `{"id":-0.5e+10,"x":"\\\"\b\f\t"}`, `{"id":01}`, `[[[[[[[[[[]]]]]]]]]]`, `{"Method":"m","ID":1}`,
-		`{"jsonrpc":"1.0","jsonrpc":"2.0","method":"m","method":2,"id":{}}`, `[1,1,1,1,1,{"jsonrpc":"2.0","id":9,"method":"m"}]`,
+		`{"jsonrpc":"1.0","jsonrpc":"2.0","method":"m","method":2,"id":{}}`, `[1,1,1,1,1,{"jsonrpc":"2.0","id":9,"method":"m"}]`, `[1,1`, `[1,1]1`, `[]1`, `[1;1]`, `{"id":1]`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -40,12 +40,12 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		case !valid:
-			if err == nil || err.Code != jsonrpc.CodeParse || len(calls) != 0 {
+			if err == nil || err.Code != jsonrpc.CodeParse || len(calls) != 0 || batch {
 				t.Fatalf("not valid, but: %s", show(calls, batch, err))
 			}
 			return
 		case wantBatch && len(members) == 0:
-			if err == nil || err.Message != "empty batch" {
+			if err == nil || err.Message != "empty batch" || len(calls) != 0 || batch {
 				t.Fatalf("empty batch: %s", show(calls, batch, err))
 			}
 			return

@@ -68,6 +68,7 @@ func TestParse(t *testing.T) {
 		{"id string", `{"jsonrpc":"2.0","id":"a b","method":"m"}`, `"a b": m -`},
 		{"id empty string", `{"jsonrpc":"2.0","id":"","method":"m"}`, `"": m -`},
 		{"id keeps its escapes", `{"jsonrpc":"2.0","id":"\u0041\"\/","method":"m"}`, `"\u0041\"\/": m -`},
+		{"id with U+FFFD as it is", "{\"jsonrpc\":\"2.0\",\"id\":\"\ufffd\",\"method\":\"m\"}", "\"\ufffd\": m -"},
 		{"id beyond ASCII", `{"jsonrpc":"2.0","id":"é😀","method":"m"}`, `"é😀": m -`},
 		{"id null is no notification", `{"jsonrpc":"2.0","id":null,"method":"m"}`, `null: m -`},
 		{"id true", `{"jsonrpc":"2.0","id":true,"method":"m"}`, noID},
@@ -117,6 +118,7 @@ func TestParse(t *testing.T) {
 		{"last id wins when bad", `{"jsonrpc":"2.0","id":1,"id":{},"method":"m"}`, noID},
 		{"names match by case", `{"jsonrpc":"2.0","ID":1,"Method":"m"}`, noID},
 		{"names may be escaped", `{"\u006asonrpc":"2.0","\u0069\u0064":1,"m\u0065thod":"m","\u0070\u0061\u0072\u0061\u006d\u0073":[]}`, `1: m []`},
+		{"names may be escaped throughout", `{"` + escaped("jsonrpc") + `":"2.0","id":1,"` + escaped("method") + `":"m"}`, `1: m -`},
 		{"an escaped backslash is no escape", `{"jsonrpc":"2.0","id":1,"method":"m","\\u0069d":2}`, `1: m -`},
 
 		{"response", `{"jsonrpc":"2.0","id":1,"result":null}`, withID},
@@ -161,6 +163,8 @@ func TestParse(t *testing.T) {
 		{"comment", `{"jsonrpc":"2.0"/**/}`, parseError},
 		{"name without quotes", `{id:1}`, parseError},
 		{"missing colon", `{"id" 1}`, parseError},
+		{"another byte for a colon", `{"id";1}`, parseError},
+		{"another byte for a colon, deeper", `{"params":{"id";1}}`, parseError},
 		{"missing value", `{"id":}`, parseError},
 		{"vertical tab", "\v{}", parseError},
 		{"control byte in a string", "{\"id\":\"\x1f\"}", parseError},
@@ -178,6 +182,9 @@ func TestParse(t *testing.T) {
 		{"plus sign", `{"id":+1}`, parseError},
 		{"NaN", `NaN`, parseError},
 		{"half a literal", `nul`, parseError},
+		{"another literal", `{"id":nulL}`, parseError},
+		{"another literal as long as true", `[trux]`, parseError},
+		{"another literal as long as false", `[falsy]`, parseError},
 		{"eight deep", `[{"params":[[[[[[]]]]]]}]`, "batch\n" + noID},
 		{"nine deep", `[{"params":[[[[[[[]]]]]]]}]`, parseError},
 		{"nine deep in objects", `{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":{}}}}}}}}}`, parseError},
@@ -190,6 +197,112 @@ func TestParse(t *testing.T) {
 				t.Errorf("Parse(%.200q) (-want +got):\n%s", tt.msg, diff)
 			}
 		})
+	}
+}
+
+// escaped writes each letter as a \u escape.
+func escaped(s string) string {
+	var b strings.Builder
+	for _, c := range s {
+		fmt.Fprintf(&b, `\u%04X`, c)
+	}
+	return b.String()
+}
+
+// TestParseNumbers has every short string of what numbers are written with, as an id.
+func TestParseNumbers(t *testing.T) {
+	const alphabet = "019+-.eE"
+	valid := 0
+	var try func(number string)
+	try = func(number string) {
+		calls, _, err := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":`+number+`,"method":"m"}`), nil, jsonrpc.Limits{})
+		switch want := json.Valid([]byte(number)); {
+		case (err == nil) != want:
+			t.Errorf("%s: error is %v, want valid %v", number, err, want)
+		case want:
+			valid++
+			if string(calls[0].ID) != number {
+				t.Errorf("%s: id is %s", number, calls[0].ID)
+			}
+		}
+		if len(number) < 6 {
+			for _, c := range alphabet {
+				try(number + string(c))
+			}
+		}
+	}
+	try("")
+	if valid < 1000 {
+		t.Errorf("%d were valid, want many", valid)
+	}
+}
+
+// TestParseEscapes has every byte behind a backslash, at each place of a \u escape
+// and behind half a surrogate pair, in a method's name.
+func TestParseEscapes(t *testing.T) {
+	var texts []string
+	for c := range 256 {
+		s := string([]byte{byte(c)})
+		texts = append(texts, `\`+s, `\`+s+`x`, `\\`+s)
+		for _, digits := range []string{"0041", "d83d", "DE00", "fFfF"} {
+			for at := range digits {
+				texts = append(texts, `\u`+digits[:at]+s+digits[at+1:], `\ud83d\u`+digits[:at]+s+digits[at+1:])
+			}
+		}
+		texts = append(texts, `\ud83d`+s, `\ud83d\`+s, `\ud83d\`+s+`de00`, `\ud83d`+s+`ude00`, `\ude00`+s)
+	}
+	valid := 0
+	for _, text := range texts {
+		msg := []byte(`{"jsonrpc":"2.0","id":1,"method":"` + text + `"}`)
+		var want struct{ Method string }
+		ok := json.Unmarshal(msg, &want) == nil && utf8.Valid(msg)
+		calls, _, err := jsonrpc.Parse(msg, nil, jsonrpc.Limits{})
+		if (err == nil) != ok {
+			t.Errorf("%q: error is %v, want valid %v", text, err, ok)
+			continue
+		}
+		if ok {
+			valid++
+			if string(calls[0].Method) != want.Method {
+				t.Errorf("%q: method is %q, want %q", text, calls[0].Method, want.Method)
+			}
+		}
+	}
+	if valid < 100 {
+		t.Errorf("%d were valid, want many", valid)
+	}
+}
+
+// The least that can be set is not taken for a default.
+func TestParseLeastLimits(t *testing.T) {
+	for msg, want := range map[string]string{
+		`[{"id":1},{"jsonrpc":"2.0","id":2,"method":"m"}]`: "batch\n2: error -32600 batch too large",
+		`[1]`:     "batch\n-: error -32600 invalid request",
+		`[[]]`:    "error -32700 parse error",
+		`[{}]`:    "error -32700 parse error",
+		`{}`:      "-: error -32600 invalid request",
+		`{"":{}}`: "error -32700 parse error",
+	} {
+		l := jsonrpc.Limits{Batch: 1, Depth: 1}
+		if strings.Contains(msg, "jsonrpc") {
+			l.Depth = 2
+		}
+		if got := show(jsonrpc.Parse([]byte(msg), nil, l)); got != want {
+			t.Errorf("%s: got %q, want %q", msg, got, want)
+		}
+	}
+}
+
+// What lies behind the message in the buffer is not read.
+func TestParseEndsWithTheMessage(t *testing.T) {
+	for _, whole := range []string{"null", "true", "false", `"\u0041\n\ud83d\ude00é"`, "-10.5e+12", `[{"id":"longer than eight"},1]`} {
+		buf := []byte(whole + whole)
+		for n := 1; n <= len(whole); n++ {
+			_, _, err := jsonrpc.Parse(buf[:n], nil, jsonrpc.Limits{})
+			if want := json.Valid(buf[:n]); (err == nil) != want {
+				t.Errorf("%q of %q: error is %v, want valid %v", buf[:n], buf, err, want)
+			}
+		}
 	}
 }
 
