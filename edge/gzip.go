@@ -35,42 +35,63 @@ type splice struct {
 	packed schema.Packed
 }
 
-// acceptsGzip says whether a response may be sent as gzip, RFC 9110 section 12.5.3.
+// acceptsGzip says whether a response had better be sent as gzip, RFC 9110 section
+// 12.5.3: it may be, and nothing says that the client would rather have it as it is.
 func acceptsGzip(r *http1.Request) bool {
-	others := false
+	const unsaid = -1
+	gzip, identity, others := unsaid, 0, 0
 	for e := range r.Elements("accept-encoding") {
-		coding, weight := e, []byte(nil)
-		for i, c := range e {
-			if c == ';' || c == ' ' || c == '\t' {
-				coding, weight = e[:i], e[i:]
-				break
-			}
+		coding, params := e, []byte(nil)
+		if i := bytes.IndexAny(e, "; \t"); i >= 0 {
+			coding, params = e[:i], e[i:]
 		}
 		switch {
 		case bytes.EqualFold(coding, []byte("gzip")), bytes.EqualFold(coding, []byte("x-gzip")):
-			return !isZero(weight)
+			gzip = weight(params)
+		case bytes.EqualFold(coding, []byte("identity")):
+			identity = weight(params)
 		case string(coding) == "*":
-			others = !isZero(weight)
+			others = weight(params)
 		}
 	}
-	return others
+	if gzip == unsaid {
+		gzip = others
+	}
+	return gzip > 0 && gzip >= identity
 }
 
-// isZero says whether a weight excludes what it stands behind: ";q=0", with up to
-// three more zeros (RFC 9110 section 12.4.2) and white space around the semicolon.
-func isZero(weight []byte) bool {
-	digits := 0
-	for i, c := range weight {
-		switch c {
-		case ';', ' ', '\t', '.', 'q', 'Q':
-		case '=':
-			digits = i + 1
-		case '0':
-		default:
-			return false
-		}
+// weight reads the parameters of a coding, of which there is only q, and returns its
+// thousandths (RFC 9110 section 12.4.2): 1000 without one, 0 where it makes no sense.
+func weight(params []byte) int {
+	params = bytes.Trim(params, "; \t")
+	if len(params) == 0 {
+		return 1000
 	}
-	return digits > 0 && digits < len(weight)
+	if len(params) < len("q=0") || params[0]|0x20 != 'q' || params[1] != '=' {
+		return 0
+	}
+	whole, fraction, _ := bytes.Cut(params[2:], []byte{'.'})
+	if len(whole) != 1 || len(fraction) > 3 {
+		return 0
+	}
+	q := 0
+	for i := range 4 {
+		digit := byte('0')
+		switch {
+		case i == 0:
+			digit = whole[0]
+		case i <= len(fraction):
+			digit = fraction[i-1]
+		}
+		if digit < '0' || digit > '9' {
+			return 0
+		}
+		q = 10*q + int(digit-'0')
+	}
+	if q > 1000 {
+		return 0
+	}
+	return q
 }
 
 // zipper makes gzip members piece by piece. It is used again and again.

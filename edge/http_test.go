@@ -35,7 +35,7 @@ func TestRefusals(t *testing.T) {
 		{"verb", "GET /v3/" + testKey + " HTTP/1.1\r\nHost: x\r\n\r\n", 405, "POST", []string{"Allow: POST, OPTIONS"}, false},
 		{"HEAD has no body", "HEAD /v3/" + testKey + " HTTP/1.1\r\nHost: x\r\n\r\n", 405, "", []string{"Allow: POST, OPTIONS"}, false},
 		{"preflight", "OPTIONS /v3/" + testKey + " HTTP/1.1\r\nHost: x\r\nOrigin: https://a.example\r\nAccess-Control-Request-Method: POST\r\n\r\n", 204, "",
-			[]string{"Access-Control-Allow-Origin: *", "Access-Control-Allow-Methods: POST, OPTIONS", "Access-Control-Allow-Headers: Content-Type"}, false},
+			[]string{"Access-Control-Allow-Origin: *", "Access-Control-Allow-Methods: POST, OPTIONS", "Access-Control-Allow-Headers: Content-Type, *"}, false},
 		{"content type", "POST /v3/" + testKey + " HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}", 415, "invalid content type, only application/json is supported", nil, false},
 		{"no content type", "POST /v3/" + testKey + " HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", 415, "invalid content type", nil, false},
 		{"content encoding", "POST /v3/" + testKey + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 415,

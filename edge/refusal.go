@@ -30,9 +30,11 @@ const (
 // that has the key nothing that it could not find out, and a developer what to do.
 const anyOrigin = "*"
 
-// Fields for browsers, beside the allowed origin.
+// Fields for browsers, beside the allowed origin. Pages may send what fields they
+// like, such as those of tracing; Content-Type is named for browsers that do not know
+// the asterisk.
 const corsPreflight = "Access-Control-Allow-Methods: POST, OPTIONS\r\n" +
-	"Access-Control-Allow-Headers: Content-Type\r\n" +
+	"Access-Control-Allow-Headers: Content-Type, *\r\n" +
 	"Access-Control-Max-Age: 86400\r\n"
 
 // appendCORS appends the fields that let the allowed origin read the answer, if a
@@ -86,7 +88,7 @@ var (
 	}
 	sayOpenRPCOptions = &refusal{status: 204, fields: []byte("Allow: GET, HEAD, OPTIONS\r\n" + corsOpenRPC +
 		"Access-Control-Allow-Methods: GET, HEAD, OPTIONS\r\n" +
-		"Access-Control-Allow-Headers: Content-Type\r\n" +
+		"Access-Control-Allow-Headers: Content-Type, *\r\n" +
 		"Access-Control-Max-Age: 86400\r\n")}
 	refuseVerbOpenRPC = text(405, "method not allowed: the OpenRPC document is read with GET", "Allow: GET, HEAD, OPTIONS\r\n"+corsOpenRPC)
 )

@@ -56,6 +56,7 @@ func TestMistakes(t *testing.T) {
 		{"keys: bad rate", []string{"ommer", "keys", "create", "--name", "x"}, []string{"--rate", "many"}, []string{"--rate", "many"}},
 		{"keys: burst alone", []string{"ommer", "keys", "create", "--name", "x"}, []string{"--burst", "5"}, []string{"--burst", "needs a rate"}},
 		{"keys: origin with a path", []string{"ommer", "keys", "create", "--name", "x"}, []string{"--origins", "https://a.example/"}, []string{"--origins", "write https://a.example\n"}},
+		{"keys: a rate of nothing", []string{"ommer", "keys", "create", "--name", "x"}, []string{"--rate", "0"}, []string{"--rate", "revoke"}},
 		{"keys: unknown method", []string{"ommer", "keys", "create", "--name", "x"}, []string{"--methods", "eth_call"}, []string{"--methods", "eth_call", "eth_getUncleByBlockHashAndIndex"}},
 		{"keys: nothing to set", []string{"ommer", "keys", "set", "x"}, nil, []string{"--rate", "--origins"}},
 	} {

@@ -20,7 +20,7 @@ type keyRules struct {
 	Burst    *number `placeholder:"N" help:"Calls that each edge lets through at once after a pause. Default: as many as --rate."`
 	Origins  *list   `placeholder:"ORIGIN,..." help:"Web pages that may use the key, for example https://app.example,https://*.app.example. Whoever names no origin, as programs do, is refused then. Default: everybody."`
 	Networks *list   `placeholder:"NAME,..." help:"Networks on which the key is good, as edges name them with --network. Default: all."`
-	Methods  *list   `placeholder:"NAME,..." help:"Methods that may be called. Default: all."`
+	Methods  *list   `placeholder:"NAME,..." help:"Methods that may be called, beside rpc.discover. Default: all."`
 }
 
 // change makes what was given part of the settings.
@@ -51,14 +51,18 @@ func wrongRules(err error) error {
 	return err
 }
 
-// number is a count as a flag. Empty is 0.
+// number is a count as a flag. Empty is 0, which cannot be given as such: who writes
+// it wants nothing to pass, and would get no limit at all.
 type number int
 
 // UnmarshalText reads the number.
 func (n *number) UnmarshalText(text []byte) error {
 	v, err := strconv.Atoi(cmp.Or(string(text), "0"))
-	if err != nil {
+	switch {
+	case err != nil:
 		return errors.New(strconv.Quote(string(text)) + " is no number")
+	case v == 0 && len(text) > 0:
+		return errors.New("0 would let nothing through: revoke the key for that, or give \"\" for no limit")
 	}
 	*n = number(v)
 	return nil
