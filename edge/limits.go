@@ -22,7 +22,7 @@ type Limits struct {
 	Unwritten int `default:"33554432" help:"Bytes that wait for a client beyond which it is closed."`
 
 	InputTotal        int `default:"536870912" help:"Bytes of messages that have come in part, of all clients together."`
-	UnwrittenTotal    int `default:"536870912" help:"Bytes that wait for all clients together."`
+	UnwrittenTotal    int `default:"536870912" help:"Bytes that wait for all clients together; one of them may take up a quarter of what is left."`
 	Conns             int `default:"0" help:"Open connections; 0 means nine tenths of the files that the process may open."`
 	ConnsPerAddr      int `default:"0" help:"Open connections of one address (one IPv6 /64); 0 means half of them. Behind a balancer allow all."`
 	Handshakes        int `default:"512" help:"TLS handshakes at a time."`

@@ -187,6 +187,7 @@ func (d *Directory) apply(e jetstream.KeyValueEntry) {
 			// A good key whose record was overwritten by something else is good no
 			// longer: what cannot be read must not let anyone in.
 			d.metrics.skipped(skipGarbage)
+			d.log.Warn("API key refused: its record cannot be read", "key", h.id(), "reason", err)
 		} else {
 			usable, rec = r.Usable(), r
 		}

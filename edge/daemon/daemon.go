@@ -163,7 +163,7 @@ var errNotProbed = errors.New("no lookup has been tried yet")
 // How often a trial lookup is made, and how long it may take.
 const (
 	probeUnready = 250 * time.Millisecond
-	probeReady   = 5 * time.Second
+	probeReady   = time.Second
 	probeTimeout = 2 * time.Second
 )
 

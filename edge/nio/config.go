@@ -45,7 +45,8 @@ type Config struct {
 	// MaxUnwritten is how many bytes may wait for one peer in this process, TLS
 	// included. It must be above the largest single Write. Default: 4 MiB.
 	MaxUnwritten int
-	// MaxUnwrittenTotal is the same for all connections together. Default: 512 MiB.
+	// MaxUnwrittenTotal is the same for all connections together. One of them gets
+	// a quarter of what the others leave, at most. Default: 512 MiB.
 	MaxUnwrittenTotal int
 
 	// FlushTimeout bounds how long CloseAfterFlush waits for the peer to take

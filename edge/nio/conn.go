@@ -104,9 +104,10 @@ func (c *Conn) receive(p []byte) (int, error) {
 
 // Write sends p, and queues what the kernel does not take. It does not keep p. It
 // returns ErrOverflow when more than Config.MaxUnwritten would be queued if the
-// kernel took nothing, or when the connection has something queued already and
-// Config.MaxUnwrittenTotal is reached: nothing of p is written then. Any other
-// error means that the connection is closed or about to be.
+// kernel took nothing, or more than the connection's share of
+// Config.MaxUnwrittenTotal: either nothing of p is written then, or the kernel took
+// a part and the connection is closed. Any other error means that the connection is
+// closed or about to be.
 func (c *Conn) Write(p []byte) error {
 	if c.state.Load()&stateEnding != 0 {
 		return net.ErrClosed
@@ -115,8 +116,7 @@ func (c *Conn) Write(p []byte) error {
 	if c.secure != nil {
 		n += recordOverhead * (n/maxRecord + 1)
 	}
-	if q := c.queued.Load(); q+n > int64(c.loop.cfg.MaxUnwritten) ||
-		q > 0 && c.loop.unwritten.Load()+n > int64(c.loop.cfg.MaxUnwrittenTotal) {
+	if q := c.queued.Load(); q+n > int64(c.loop.cfg.MaxUnwritten) || q > 0 && q+n > c.loop.share() {
 		return ErrOverflow
 	}
 	if c.secure == nil {
@@ -139,9 +139,9 @@ func (c *Conn) send(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
-	// Only crypto/tls's own records get here: see engineSlack. nbio has the same
-	// limit, but closes the socket where it stands.
-	if c.queued.Load()+int64(len(p)) > int64(c.loop.cfg.MaxUnwritten+engineSlack) {
+	// Only crypto/tls's own records pass the first: see engineSlack. nbio has the
+	// same limit, but closes the socket where it stands.
+	if q := c.queued.Load() + int64(len(p)); q > int64(c.loop.cfg.MaxUnwritten+engineSlack) || q > c.loop.share() {
 		c.Close(ErrOverflow)
 		return ErrOverflow
 	}

@@ -327,25 +327,49 @@ func TestDrainedIsNeverLost(t *testing.T) {
 	}
 }
 
+// However many do not read, all of them together stay within the bound, and who does
+// read finds room.
 func TestMaxUnwrittenTotal(t *testing.T) {
-	l := start(t, Config{MaxUnwritten: 64 << 20, MaxUnwrittenTotal: 1 << 20})
-	opened := make(chan *Conn, 2)
-	addr := listen(t, l, nil, func(c *Conn) Handler {
-		opened <- c
-		return &session{conn: c}
-	})
-	dial(t, addr, 0)
-	dial(t, addr, 0)
-	stuck, other := wait(t, "opening", opened), wait(t, "opening", opened)
-	eventually(t, "adding", func() bool { return stuck.state.Load()&other.state.Load()&stateReady != 0 })
-	if err := stuck.Write(make([]byte, 32<<20)); err != nil {
-		t.Fatalf("the first large Write: %v", err)
-	}
-	if err := stuck.Write([]byte("x")); !errors.Is(err, ErrOverflow) {
-		t.Errorf("Write with something queued = %v, want ErrOverflow", err)
-	}
-	if err := other.Write([]byte("x")); err != nil {
-		t.Errorf("Write of a connection with nothing queued = %v, want nil", err)
+	const total, stuck = 8 << 20, 40
+	for name, version := range map[string]uint16{"plain": 0, "TLS": tls.VersionTLS13} {
+		t.Run(name, func(t *testing.T) {
+			l := start(t, Config{MaxUnwritten: 64 << 20, MaxUnwrittenTotal: total})
+			var server *tls.Config
+			if version != 0 {
+				server = serverTLS()
+			}
+			opened := make(chan *Conn, 1)
+			addr := listen(t, l, server, func(c *Conn) Handler {
+				opened <- c
+				return &session{conn: c}
+			})
+			open := func() *Conn {
+				dial(t, addr, version)
+				c := wait(t, "opening", opened)
+				eventually(t, "adding", func() bool { return c.state.Load()&stateReady != 0 })
+				return c
+			}
+			closed := 0
+			for range stuck {
+				c := open()
+				for range 3 { // more than the kernel takes
+					if err := c.Write(make([]byte, 4<<20)); err != nil {
+						closed++
+						break
+					}
+				}
+				if n := l.unwritten.Load(); n > total {
+					t.Fatalf("%d bytes wait, more than %d", n, total)
+				}
+			}
+			if n := l.unwritten.Load(); n < total/4 || closed == 0 {
+				t.Errorf("%d bytes wait, %d closed: the bound was not tried", n, closed)
+			}
+			c := open()
+			if err := c.Write(make([]byte, 4<<10)); err != nil {
+				t.Errorf("Write of a connection with nothing queued = %v, want nil", err)
+			}
+		})
 	}
 }
 

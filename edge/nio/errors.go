@@ -18,7 +18,8 @@ func (again) Temporary() bool { return true }
 
 var (
 	// ErrOverflow is returned by Conn.Write when more would wait for the peer
-	// than is allowed. Nothing was written and the connection is as it was.
+	// than is allowed. Nothing was written and the connection is as it was, or
+	// else it is closed.
 	ErrOverflow = errors.New("nio: too much waits to be written")
 	// ErrFlushTimeout is given to Handler.Closed when what was queued did not
 	// reach the peer within Config.FlushTimeout.

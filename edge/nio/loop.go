@@ -216,3 +216,11 @@ func (d *drainedList) take(conns []*Conn) []*Conn {
 	}
 	return conns
 }
+
+// share is how many bytes a connection may have queued now: a part of what is free.
+// However many peers do not read, that leaves room for those who do (dynamic
+// thresholds, as switches share their buffers: Choudhury and Hahne, 1998).
+func (l *Loop) share() int64 {
+	const part = 4
+	return (int64(l.cfg.MaxUnwrittenTotal) - l.unwritten.Load()) / part
+}

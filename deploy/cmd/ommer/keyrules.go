@@ -14,13 +14,14 @@ import (
 )
 
 // keyRules are the flags of a key's settings. What is not given is nil, what is
-// given empty lifts the restriction.
+// given empty lifts the restriction. The environment gives nothing: it would change
+// keys that nobody meant.
 type keyRules struct {
-	Rate     *number `placeholder:"N" help:"Calls per second that each edge lets through. Default: any number."`
-	Burst    *number `placeholder:"N" help:"Calls that each edge lets through at once after a pause. Default: as many as --rate."`
-	Origins  *list   `placeholder:"ORIGIN,..." help:"Web pages that may use the key, for example https://app.example,https://*.app.example. Whoever names no origin, as programs do, is refused then. Default: everybody."`
-	Networks *list   `placeholder:"NAME,..." help:"Networks on which the key is good, as edges name them with --network. Default: all."`
-	Methods  *list   `placeholder:"NAME,..." help:"Methods that may be called, beside rpc.discover. Default: all."`
+	Rate     *number `env:"-" placeholder:"N" help:"Calls per second that each edge lets through. Default: any number."`
+	Burst    *number `env:"-" placeholder:"N" help:"Calls that each edge lets through at once after a pause. Default: as many as --rate."`
+	Origins  *list   `env:"-" placeholder:"ORIGIN,..." help:"Web pages that may use the key, for example https://app.example,https://*.app.example. Whoever names no origin, as programs do, is refused then. Default: everybody."`
+	Networks *list   `env:"-" placeholder:"NAME,..." help:"Networks on which the key is good, as edges name them with --network. Default: all."`
+	Methods  *list   `env:"-" placeholder:"NAME,..." help:"Methods that may be called, beside rpc.discover. Default: all."`
 }
 
 // change makes what was given part of the settings.

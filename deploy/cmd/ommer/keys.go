@@ -1,13 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -98,7 +98,7 @@ func (l *listKeys) Run(std streams) error {
 
 type showKey struct {
 	keyBus `embed:""`
-	Key    string `arg:"" name:"id" help:"ID of the key, or its name."`
+	Key    string `arg:"" name:"id-or-name" help:"ID of the key, or its name."`
 }
 
 // Run implements the command.
@@ -164,7 +164,11 @@ func devKey(given registry.Static, file string) (string, error) {
 	text, err := os.ReadFile(file)
 	switch {
 	case err == nil:
-		return strings.TrimSpace(string(text)), nil
+		key := registry.Static("")
+		if err := key.UnmarshalText(bytes.TrimSpace(text)); err != nil {
+			return "", fmt.Errorf("%s: %w; delete it to have another made", file, err)
+		}
+		return string(key), nil
 	case !errors.Is(err, os.ErrNotExist):
 		return "", err
 	}
