@@ -38,11 +38,14 @@ func (s *session) consumeHTTP(in []byte, w *scratch) (n int, more bool) {
 	switch {
 	case err != nil:
 		r := refusalFor(err.Status)
-		if event == http1.Head { // the framing is sound, so others may object first
+		switch {
+		case event == http1.Head: // the framing is sound, so others may object first
 			h.verdict, _ = s.judge(&w.request)
 			if h.verdict.refusal != nil {
 				r = h.verdict.refusal
 			}
+		case !h.inBody: // what is known of the answer even when the rest is not understood
+			h.verdict = verdict{head: bytes.HasPrefix(in, []byte("HEAD "))}
 		}
 		s.refuse(w, r)
 		return n, true

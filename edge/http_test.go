@@ -98,6 +98,27 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// RFC 9110 section 9.3.2: whatever is wrong with a HEAD, its answer has no body.
+func TestNoBodyForHEAD(t *testing.T) {
+	f := start(t, nil)
+	for name, request := range map[string]string{
+		"verb":     "HEAD /v3/" + testKey + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"no host":  "HEAD /v3/" + testKey + " HTTP/1.1\r\n\r\n",
+		"bad line": "HEAD /v3/" + testKey + " HTTP/1.1\r\nBad field\r\n\r\n",
+		"version":  "HEAD / HTTP/7.0\r\n\r\n",
+		"too long": "HEAD /" + strings.Repeat("x", 10_000) + " HTTP/1.1\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := f.dial(t, false)
+			io.WriteString(c, request)
+			got, err := io.ReadAll(c)
+			if !strings.HasPrefix(string(got), "HTTP/1.1 4") && !strings.HasPrefix(string(got), "HTTP/1.1 5") || !strings.HasSuffix(string(got), "\r\n\r\n") || err != nil {
+				t.Errorf("got %q %v", got, err)
+			}
+		})
+	}
+}
+
 func TestMessages(t *testing.T) {
 	f := start(t, nil)
 	for _, tt := range []struct{ name, body, want string }{
