@@ -42,6 +42,7 @@ func (p *Process) Run(ctx context.Context, parts ...Part) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
+	defer keepHeap()()
 
 	if p.Admin != nil {
 		parts = append([]Part{{Name: "admin", Run: p.Admin.Run}}, parts...)
