@@ -75,12 +75,14 @@ func (s *stack) idle(ctx context.Context, path string, conns int) (m idleMemory,
 }
 
 // When memory counts as at rest: settleReadings in a row differ by no more than
-// settleWithin bytes. After settleAtMost the last one is taken.
+// settleWithin bytes. After settleAtMost the last one is taken. A process gives
+// memory back when it was quiet for some seconds (bus/process/heap.go), so that
+// looking for less than those would find it before that.
 const (
 	settlePoll     = 200 * time.Millisecond
-	settleReadings = 10
+	settleReadings = 45
 	settleWithin   = 128 << 10
-	settleAtMost   = 15 * time.Second
+	settleAtMost   = time.Minute
 )
 
 // settle waits until the memory of a process is at rest.
