@@ -119,6 +119,26 @@ func TestTicketsOfAnotherEdge(t *testing.T) {
 	}
 }
 
+// TestTicketKeysOpenToOthers starts an edge whose ticket keys everybody can read.
+func TestTicketKeysOpenToOthers(t *testing.T) {
+	certs := newCertificates(t)
+	file := filepath.Join(t.TempDir(), "tickets")
+	if err := os.WriteFile(file, []byte(strings.Repeat("5a", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, 0o644); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
+	_, stderr, code := run(t, "ommer-edge", append([]string{
+		"--admin", "127.0.0.1:0", "--https", "127.0.0.1:0", "--tls-cert", certs.certFile, "--tls-key", certs.keyFile, "--tls-ticket-keys", file,
+	}, noNATS...)...)
+	for _, want := range []string{"--tls-ticket-keys", file, "chmod o="} {
+		if code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("exit code %d, want 1; no %q in: %s", code, want, stderr)
+		}
+	}
+}
+
 // TestServeHangup tells the all-in-one server to read again what it has made itself.
 func TestServeHangup(t *testing.T) {
 	data := t.TempDir()

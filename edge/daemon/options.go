@@ -59,5 +59,9 @@ func (o Options) Certificates(log *slog.Logger, reg prometheus.Registerer) (*cer
 	for i := range pairs {
 		pairs[i] = certs.Pair{Cert: o.TLSCert[i], Key: o.TLSKey[i]}
 	}
-	return certs.New(certs.Config{Pairs: pairs, TicketKeys: o.Tickets, Logger: log, Registerer: reg})
+	store, err := certs.New(certs.Config{Pairs: pairs, TicketKeys: o.Tickets, Logger: log, Registerer: reg})
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert, --tls-key, --tls-ticket-keys: %w", err)
+	}
+	return store, nil
 }
