@@ -19,6 +19,7 @@ import (
 
 	"github.com/ommer/ommer/bus/keys"
 	"github.com/ommer/ommer/edge"
+	"github.com/ommer/ommer/edge/certs"
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/schema/schematest"
 )
@@ -57,18 +58,22 @@ func start(t testing.TB, change func(*edge.Config)) *fixture {
 	if _, err = dir.AddStatic(testKey); err != nil {
 		t.Fatal(err)
 	}
-	config, certFile, err := edge.SelfSignedTLS(t.TempDir())
+	pair, err := certs.SelfSigned(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	pem, err := os.ReadFile(certFile)
+	store, err := certs.New(certs.Config{Pairs: []certs.Pair{pair}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pem, err := os.ReadFile(pair.Cert)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &fixture{resolver: schematest.NewFixed(uncles()), keys: dir, roots: x509.NewCertPool(), done: make(chan error, 1)}
 	f.roots.AppendCertsFromPEM(pem)
 	cfg := edge.Config{
-		HTTPS: "127.0.0.1:0", HTTP: "127.0.0.1:0", TLS: config,
+		HTTPS: "127.0.0.1:0", HTTP: "127.0.0.1:0", TLS: store.TLS(),
 		Keys: dir, Resolver: f.resolver, Logger: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {

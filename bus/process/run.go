@@ -24,6 +24,10 @@ type Process struct {
 	Log       *slog.Logger
 	Admin     *Admin        // may be nil
 	StopAfter time.Duration // bounds the whole stop; 0 means 20 s
+
+	// Reload is called on SIGHUP and must return soon. Nil: SIGHUP ends the process,
+	// as it does where nobody asks for it.
+	Reload func()
 }
 
 // ErrStopTimeout is returned when a stop had to be cut off.
@@ -35,13 +39,18 @@ const oneStop = time.Second
 
 // Run starts the parts in order and blocks until SIGINT, SIGTERM, the end of ctx
 // or the failure of a part; then it stops them in reverse order, each before the
-// next. A second signal ends the process at once.
+// next. A second signal ends the process at once. SIGHUP calls Reload.
 func (p *Process) Run(ctx context.Context, parts ...Part) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
+	hangups := make(chan os.Signal, 1)
+	if p.Reload != nil {
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
+	}
 	defer keepHeap()()
 
 	if p.Admin != nil {
@@ -51,10 +60,17 @@ func (p *Process) Run(ctx context.Context, parts ...Part) error {
 	for _, part := range parts {
 		live = append(live, start(part, cancel))
 	}
-	select {
-	case s := <-signals:
-		p.Log.Info("stopping", "signal", s.String())
-	case <-ctx.Done():
+	for running := true; running; {
+		select {
+		case <-hangups:
+			p.Log.Info("reloading", "signal", syscall.SIGHUP.String())
+			p.Reload()
+		case s := <-signals:
+			p.Log.Info("stopping", "signal", s.String())
+			running = false
+		case <-ctx.Done():
+			running = false
+		}
 	}
 	if p.Admin != nil {
 		p.Admin.Stopping()

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/ommer/ommer/deploy/testchain"
-	"github.com/ommer/ommer/edge"
+	"github.com/ommer/ommer/edge/certs"
 )
 
 // stack is everything that runs: geth on the generated chain, and Ommer with that
@@ -170,12 +170,12 @@ func (s *stack) createKey(ctx context.Context) error {
 }
 
 func (s *stack) certify(context.Context) error {
-	_, certFile, err := edge.SelfSignedTLS(s.dir)
+	pair, err := certs.SelfSigned(s.dir)
 	if err != nil {
 		return err
 	}
-	s.certFile, s.keyFile = certFile, filepath.Join(s.dir, "key.pem")
-	s.ca, err = os.ReadFile(certFile)
+	s.certFile, s.keyFile = pair.Cert, pair.Key
+	s.ca, err = os.ReadFile(pair.Cert)
 	return err
 }
 

@@ -44,6 +44,8 @@ func TestMistakes(t *testing.T) {
 		{"serve: bad address of NATS", serve, []string{"--nats-listen", "nowhere"}, []string{"--nats-listen", "nowhere"}},
 		{"edge: missing certificate", edge, []string{"--https", "127.0.0.1:0", "--tls-cert", missing, "--tls-key", certs.keyFile}, []string{"--tls-cert", missing}},
 		{"edge: certificate without key", edge, []string{"--https", "127.0.0.1:0", "--tls-cert", certs.certFile}, []string{"--tls-cert", "--tls-key"}},
+		{"edge: two certificates and one key", edge, []string{"--https", "127.0.0.1:0", "--tls-cert", certs.certFile + "," + certs.certFile, "--tls-key", certs.keyFile}, []string{"--tls-cert", "--tls-key", "2 and 1"}},
+		{"edge: the second certificate is missing", edge, []string{"--https", "127.0.0.1:0", "--tls-cert", certs.certFile + "," + missing, "--tls-key", certs.keyFile + "," + certs.keyFile}, []string{"--tls-cert", missing}},
 		{"serve: missing blocks", serve, []string{"--blocks", missing}, []string{"--blocks", missing}},
 		{"edge: bad URL of NATS", edge, []string{"--nats", "http://127.0.0.1:4222"}, []string{"--nats", "nats, tls"}},
 		{"worker: bad URL of an upstream", worker, []string{"--upstream", "ftp://127.0.0.1"}, []string{"--upstream", "http"}},

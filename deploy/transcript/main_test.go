@@ -25,6 +25,7 @@ import (
 	"github.com/ommer/ommer/bus/keys"
 	"github.com/ommer/ommer/deploy/transcript"
 	"github.com/ommer/ommer/edge"
+	"github.com/ommer/ommer/edge/certs"
 	"github.com/ommer/ommer/edge/daemon"
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/schema/schematest"
@@ -63,15 +64,19 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.key, _ = w.NewKey(t, "good", nil)
-	config, certFile, err := edge.SelfSignedTLS(t.TempDir())
+	pair, err := certs.SelfSigned(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	pem, err := os.ReadFile(certFile)
+	store, err := certs.New(certs.Config{Pairs: []certs.Pair{pair}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.tls = config
+	pem, err := os.ReadFile(pair.Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.tls = store.TLS()
 	w.roots.AppendCertsFromPEM(pem)
 	return w
 }

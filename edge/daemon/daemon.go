@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,14 +14,15 @@ import (
 	"github.com/ommer/ommer/bus/keys"
 	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/edge"
+	"github.com/ommer/ommer/edge/certs"
 	"github.com/ommer/ommer/schema"
 )
 
 // Config is what a Daemon is made from.
 type Config struct {
 	Options
-	TLS     *tls.Config // for HTTPS
-	Name    string      // of the node: one token of letters, digits, - and _
+	Certs   *certs.Store // for HTTPS
+	Name    string       // of the node: one token of letters, digits, - and _
 	Network string
 	Bus     bus.Flags
 	DevKey  string // a key that is accepted as it is, beside those of the registry
@@ -34,6 +36,7 @@ type Daemon struct {
 	keys   *keys.Directory
 	client *bus.Client
 	node   *edge.Node
+	certs  *certs.Store // nil without HTTPS
 
 	probed atomic.Pointer[error] // what came of the last trial lookup
 	ready  chan struct{}         // closed after the first that was answered
@@ -46,7 +49,7 @@ const links = 2
 // New binds the listeners and begins to connect. It does not wait for the bus:
 // until that is there, readiness says what is missing.
 func New(cfg Config) (_ *Daemon, err error) {
-	d := &Daemon{ready: make(chan struct{})}
+	d := &Daemon{certs: cfg.Certs, ready: make(chan struct{})}
 	d.probed.Store(&errNotProbed)
 	defer func() {
 		if err != nil {
@@ -84,8 +87,12 @@ func New(cfg Config) (_ *Daemon, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var config *tls.Config
+	if d.certs != nil {
+		config = d.certs.TLS()
+	}
 	d.node, err = edge.New(edge.Config{
-		HTTPS: string(cfg.HTTPS), HTTP: string(cfg.HTTP), TLS: cfg.TLS,
+		HTTPS: string(cfg.HTTPS), HTTP: string(cfg.HTTP), TLS: config,
 		Keys: d.keys, Network: cfg.Network, Resolver: d.client,
 		Limits: cfg.Limits, Timeouts: cfg.Timeouts,
 		Logger: cfg.Log, Registerer: cfg.Admin.Registry,
@@ -113,17 +120,24 @@ func (d *Daemon) WaitReady(ctx context.Context) bool {
 	}
 }
 
+// Reload has the certificates and ticket keys read again.
+func (d *Daemon) Reload() {
+	if d.certs != nil {
+		d.certs.Reload()
+	}
+}
+
 // Run serves until ctx ends, drains the connections and leaves the bus.
 func (d *Daemon) Run(ctx context.Context) error {
-	probing, stop := context.WithCancel(ctx)
-	probed := make(chan struct{})
-	go func() {
-		defer close(probed)
-		d.probe(probing)
-	}()
+	beside, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { d.probe(beside) })
+	if d.certs != nil {
+		wg.Go(func() { _ = d.certs.Run(beside) }) // ends with beside, always well
+	}
 	err := d.node.Run(ctx)
 	stop()
-	<-probed
+	wg.Wait()
 	d.close()
 	return err
 }

@@ -5,21 +5,25 @@
 package daemon
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/edge"
+	"github.com/ommer/ommer/edge/certs"
 )
 
 // Options are the flags of an edge.
 type Options struct {
 	HTTPS   process.Addr `name:"https" placeholder:"ADDR" help:"Serve HTTPS and WSS here, for example :8443. Needs --tls-cert and --tls-key."`
 	HTTP    process.Addr `name:"http" placeholder:"ADDR" help:"Serve the same without TLS, for use behind a balancer that terminates it."`
-	TLSCert string       `name:"tls-cert" placeholder:"FILE" type:"existingfile" help:"Certificate chain, PEM."`
-	TLSKey  string       `name:"tls-key" placeholder:"FILE" type:"existingfile" help:"Its key, PEM."`
+	TLSCert []string     `name:"tls-cert" placeholder:"FILE,..." type:"existingfile" help:"Certificate chains, PEM. Clients get the first that is for the name they ask for, or else the first. Read again when they change and on SIGHUP."`
+	TLSKey  []string     `name:"tls-key" placeholder:"FILE,..." type:"existingfile" help:"Their keys, PEM, in the same order."`
+	Tickets string       `name:"tls-ticket-keys" placeholder:"FILE" type:"existingfile" help:"Keys for session tickets, so that clients resume at any edge that has them: a line of 32 bytes in hex or base64 each, the first encrypts. Read again like certificates. Default: keys of its own, a new one each day."`
 
 	Limits   edge.Limits   `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold (0 means the default):"`
 	Timeouts edge.Timeouts `embed:"" prefix:"timeout-" group:"Time-outs (0 means the default):"`
@@ -33,20 +37,31 @@ func (o Options) Validate() error {
 	switch {
 	case o.HTTPS == "" && o.HTTP == "":
 		return errors.New("--https ADDR or --http ADDR is needed, for example --https :8443 --tls-cert cert.pem --tls-key key.pem")
-	case (o.TLSCert == "") != (o.TLSKey == ""):
-		return errors.New("--tls-cert and --tls-key need each other")
-	case o.TLSCert != "" && o.HTTPS == "":
+	case len(o.TLSCert) != len(o.TLSKey):
+		return fmt.Errorf("--tls-cert and --tls-key need each other, file by file: there are %d and %d", len(o.TLSCert), len(o.TLSKey))
+	case len(o.TLSCert) > 0 && o.HTTPS == "":
 		return errors.New("--tls-cert is for --https, which is not given")
+	case o.Tickets != "" && o.HTTPS == "":
+		return errors.New("--tls-ticket-keys is for --https, which is not given")
 	case o.Timeouts.Lookup > maxLookup:
 		return fmt.Errorf("--timeout-lookup: must be %v at most", maxLookup)
 	}
 	return o.Limits.Validate()
 }
 
-// TLS loads the certificate, nil when none is configured.
-func (o Options) TLS() (*tls.Config, error) {
-	if o.TLSCert == "" {
+// Certificates reads the files of certificates and ticket keys, nil when none are
+// configured.
+func (o Options) Certificates(log *slog.Logger, reg prometheus.Registerer) (*certs.Store, error) {
+	if len(o.TLSCert) == 0 {
 		return nil, nil //nolint:nilnil // none is a valid choice
 	}
-	return edge.LoadTLS(o.TLSCert, o.TLSKey)
+	pairs := make([]certs.Pair, len(o.TLSCert))
+	for i := range pairs {
+		pairs[i] = certs.Pair{Cert: o.TLSCert[i], Key: o.TLSKey[i]}
+	}
+	store, err := certs.New(certs.Config{Pairs: pairs, TicketKeys: o.Tickets, Logger: log, Registerer: reg})
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert, --tls-key, --tls-ticket-keys: %w", err)
+	}
+	return store, nil
 }

@@ -29,7 +29,7 @@ type listener struct {
 // Listen binds a TCP address and returns it with the port that was chosen.
 // Connections are accepted once Run is called. With cfg they speak TLS, with
 // http/1.1 as the protocol unless cfg names others; cfg must not be changed
-// afterwards.
+// afterwards. What cfg.GetConfigForClient returns is used as it is.
 func (l *Loop) Listen(addr string, cfg *tls.Config, open OpenFunc) (net.Addr, error) {
 	lc := net.ListenConfig{
 		KeepAliveConfig: net.KeepAliveConfig{

@@ -13,6 +13,7 @@ import (
 	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/deploy/devnode"
 	"github.com/ommer/ommer/edge"
+	"github.com/ommer/ommer/edge/certs"
 	edged "github.com/ommer/ommer/edge/daemon"
 	"github.com/ommer/ommer/schema"
 	workerd "github.com/ommer/ommer/workers/daemon"
@@ -23,8 +24,9 @@ import (
 type serve struct {
 	HTTPS   process.Addr    `name:"https" placeholder:"ADDR" default:"127.0.0.1:8443" help:"Serve HTTPS and WSS here. Default ${default}; empty for none."`
 	HTTP    process.Addr    `name:"http" placeholder:"ADDR" default:"127.0.0.1:8080" help:"Serve the same without TLS. Default ${default}; empty for none."`
-	TLSCert string          `name:"tls-cert" placeholder:"FILE" type:"existingfile" help:"Certificate chain, PEM. Without it a self-signed one is made and kept in the data folder."`
-	TLSKey  string          `name:"tls-key" placeholder:"FILE" type:"existingfile" help:"Its key, PEM."`
+	TLSCert []string        `name:"tls-cert" placeholder:"FILE,..." type:"existingfile" help:"Certificate chains, PEM. Clients get the first that is for the name they ask for, or else the first. Read again when they change and on SIGHUP. Without it a self-signed one is made and kept in the data folder."`
+	TLSKey  []string        `name:"tls-key" placeholder:"FILE,..." type:"existingfile" help:"Their keys, PEM, in the same order."`
+	Tickets string          `name:"tls-ticket-keys" placeholder:"FILE" type:"existingfile" help:"Keys for session tickets, so that clients resume at any server that has them: a line of 32 bytes in hex or base64 each, the first encrypts. Read again like certificates. Default: keys of its own, a new one each day."`
 	Blocks  string          `placeholder:"FILE|DIR" type:"path" help:"Blocks for the development node: era1 files or exports of geth. Default: a small generated chain."`
 	DevKey  registry.Static `placeholder:"KEY" help:"API key that is accepted as it is, 8 to 64 of A-Z a-z 0-9 . _ ~ -. Default: one that is made once and kept in the data folder."`
 	Data    string          `placeholder:"DIR" default:"${data}" type:"path" help:"Folder for the NATS store, the certificate and the key. Default ${default}."`
@@ -50,19 +52,24 @@ func (s *serve) Run(std streams) (err error) {
 	if err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
-	options := edged.Options{HTTPS: s.HTTPS, HTTP: s.HTTP, TLSCert: s.TLSCert, TLSKey: s.TLSKey, Limits: s.Limits, Timeouts: s.Timeouts}
+	options := edged.Options{HTTPS: s.HTTPS, HTTP: s.HTTP, TLSCert: s.TLSCert, TLSKey: s.TLSKey, Tickets: s.Tickets, Limits: s.Limits, Timeouts: s.Timeouts}
 	if err := errors.Join(options.Validate(), s.Worker.Validate()); err != nil {
 		return process.Usage{Err: err}
 	}
-	tls, err := options.TLS()
-	certFile := ""
-	if tls == nil && err == nil {
-		tls, certFile, err = edge.SelfSignedTLS(s.Data)
+	certFile := "" // that clients must be told to trust
+	if s.HTTPS != "" && len(s.TLSCert) == 0 {
+		pair, err := certs.SelfSigned(s.Data)
+		if err != nil {
+			return err
+		}
+		certFile = pair.Cert
+		options.TLSCert, options.TLSKey = []string{pair.Cert}, []string{pair.Key}
 	}
+	admin, err := process.NewAdmin(s.Process.Admin, log)
 	if err != nil {
 		return err
 	}
-	admin, err := process.NewAdmin(s.Process.Admin, log)
+	store, err := options.Certificates(log.With("part", "edge"), admin.Registry)
 	if err != nil {
 		return err
 	}
@@ -106,7 +113,7 @@ func (s *serve) Run(std streams) (err error) {
 	}
 	parts = append(parts, process.Part{Name: "worker", Run: worker.Run})
 	front, err := edged.New(edged.Config{
-		Options: options, TLS: tls, Name: string(process.DefaultName("edge")), Network: string(s.Network),
+		Options: options, Certs: store, Name: string(process.DefaultName("edge")), Network: string(s.Network),
 		Bus: inner, DevKey: key, Log: log.With("part", "edge"), Admin: admin,
 	})
 	if err != nil {
@@ -124,6 +131,6 @@ func (s *serve) Run(std streams) (err error) {
 		<-ctx.Done()
 		return nil
 	}})
-	p := process.Process{Log: log, Admin: admin, StopAfter: s.Process.StopAfter}
+	p := process.Process{Log: log, Admin: admin, StopAfter: s.Process.StopAfter, Reload: front.Reload}
 	return p.Run(context.Background(), parts...)
 }

@@ -44,18 +44,18 @@ func serve(args []string, stdout, stderr io.Writer) error {
 	if err := o.Edge.Validate(); err != nil {
 		return process.Usage{Err: err}
 	}
-	if o.Edge.HTTPS != "" && o.Edge.TLSCert == "" {
+	if o.Edge.HTTPS != "" && len(o.Edge.TLSCert) == 0 {
 		return process.Usage{Err: errors.New("--https needs --tls-cert FILE and --tls-key FILE")}
 	}
 	if o.Edge.Timeouts.Drain >= o.Process.StopAfter {
 		return process.Usage{Err: errors.New("--timeout-drain must be shorter than --stop-after")}
 	}
-	tls, err := o.Edge.TLS()
+	log := o.Process.Logger(stderr)
+	admin, err := process.NewAdmin(o.Process.Admin, log)
 	if err != nil {
 		return err
 	}
-	log := o.Process.Logger(stderr)
-	admin, err := process.NewAdmin(o.Process.Admin, log)
+	certs, err := o.Edge.Certificates(log, admin.Registry)
 	if err != nil {
 		return err
 	}
@@ -63,13 +63,13 @@ func serve(args []string, stdout, stderr io.Writer) error {
 		o.Name = process.DefaultName("edge")
 	}
 	d, err := daemon.New(daemon.Config{
-		Options: o.Edge, TLS: tls, Name: string(o.Name), Network: string(o.Network), Bus: o.Bus, Log: log, Admin: admin,
+		Options: o.Edge, Certs: certs, Name: string(o.Name), Network: string(o.Network), Bus: o.Bus, Log: log, Admin: admin,
 	})
 	if err != nil {
 		return err
 	}
 	log.Info("edge starts", "version", process.Version(), "name", o.Name, "network", o.Network,
 		"https", process.AddrString(d.Node().HTTPS()), "http", process.AddrString(d.Node().HTTP()), "admin", admin.Addr())
-	p := process.Process{Log: log, Admin: admin, StopAfter: o.Process.StopAfter}
+	p := process.Process{Log: log, Admin: admin, StopAfter: o.Process.StopAfter, Reload: d.Reload}
 	return p.Run(context.Background(), process.Part{Name: "edge", Run: d.Run})
 }

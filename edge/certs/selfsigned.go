@@ -1,4 +1,4 @@
-package edge
+package certs
 
 import (
 	"crypto/ecdsa"
@@ -18,24 +18,6 @@ import (
 	"time"
 )
 
-// LoadTLS returns the server's TLS configuration for a certificate chain and its
-// key in PEM files.
-func LoadTLS(certFile, keyFile string) (*tls.Config, error) {
-	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		return nil, fmt.Errorf("certificate %s, key %s: %w", certFile, keyFile, err)
-	}
-	return serverTLS(cert), nil
-}
-
-func serverTLS(cert tls.Certificate) *tls.Config {
-	return &tls.Config{
-		Certificates: []tls.Certificate{cert},
-		MinVersion:   tls.VersionTLS12,
-		NextProtos:   []string{"http/1.1"},
-	}
-}
-
 // selfSignedFor is how long a self-signed certificate is good, and how long
 // before its end it is made anew.
 const (
@@ -43,37 +25,30 @@ const (
 	selfSignedRenew = 30 * 24 * time.Hour
 )
 
-// SelfSignedTLS returns a TLS configuration for local work: a certificate for
-// localhost and the loopback addresses that signs itself. It is kept in dir, in
-// cert.pem and key.pem, so that clients can be told to trust it once; certFile is
-// the path to tell them.
-func SelfSignedTLS(dir string) (config *tls.Config, certFile string, err error) {
-	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+// SelfSigned returns a pair for local work: a certificate for localhost and the
+// loopback addresses that signs itself. It is kept in dir, in cert.pem and key.pem,
+// so that clients can be told to trust it once.
+func SelfSigned(dir string) (Pair, error) {
+	pair := Pair{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	cert, err := tls.LoadX509KeyPair(pair.Cert, pair.Key)
 	switch {
 	case err == nil && time.Until(cert.Leaf.NotAfter) > selfSignedRenew:
-		return serverTLS(cert), certFile, nil
+		return pair, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, "", fmt.Errorf("self-signed certificate in %s: %w (delete it to have a new one made)", dir, err)
+		return Pair{}, fmt.Errorf("self-signed certificate in %s: %w (delete it to have a new one made)", dir, err)
 	}
 	certPEM, keyPEM, err := selfSign(time.Now())
 	if err != nil {
-		return nil, "", fmt.Errorf("self-signed certificate: %w", err)
+		return Pair{}, fmt.Errorf("self-signed certificate: %w", err)
 	}
 	if err = os.MkdirAll(dir, 0o700); err != nil {
-		return nil, "", err
+		return Pair{}, err
 	}
 	// The key goes first: a certificate without its key would be refused next time.
-	if err = os.WriteFile(keyFile, keyPEM, 0o600); err != nil {
-		return nil, "", err
+	if err = os.WriteFile(pair.Key, keyPEM, 0o600); err != nil {
+		return Pair{}, err
 	}
-	if err = os.WriteFile(certFile, certPEM, 0o644); err != nil {
-		return nil, "", err
-	}
-	if cert, err = tls.X509KeyPair(certPEM, keyPEM); err != nil {
-		return nil, "", err
-	}
-	return serverTLS(cert), certFile, nil
+	return pair, os.WriteFile(pair.Cert, certPEM, 0o644)
 }
 
 func selfSign(now time.Time) (certPEM, keyPEM []byte, err error) {
