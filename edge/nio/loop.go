@@ -110,6 +110,10 @@ func (l *Loop) Each(f func(*Conn)) {
 	}
 }
 
+// AwaitHandshakes waits until ctx ends or no TLS handshake runs or waits. What was
+// accepted before the call has its session then, or was closed.
+func (l *Loop) AwaitHandshakes(ctx context.Context) { l.handshakes.await(ctx) }
+
 // Close ends the loop: it stops accepting, gives up handshakes, closes the
 // connections except those that CloseAfterFlush was called for, waits for these
 // until ctx is done, and stops the pollers. The error is that of ctx when
@@ -125,7 +129,7 @@ func (l *Loop) Close(ctx context.Context) error {
 }
 
 func (l *Loop) close(ctx context.Context) error {
-	l.StopAccepting()
+	l.stopAccepting(false)
 	l.handshakes.stop()
 	l.mu.Lock()
 	e := l.engine
