@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/ommer/ommer/bus/process"
@@ -20,6 +21,8 @@ type Options struct {
 	HTTP    process.Addr `name:"http" placeholder:"ADDR" help:"Serve the same without TLS, for use behind a balancer that terminates it."`
 	TLSCert string       `name:"tls-cert" placeholder:"FILE" type:"existingfile" help:"Certificate chain, PEM."`
 	TLSKey  string       `name:"tls-key" placeholder:"FILE" type:"existingfile" help:"Its key, PEM."`
+
+	ReusePort bool `name:"reuseport" help:"Share --https and --http with other edges that have this flag, so that a new edge can take over from an old one: it listens once it is ready, and leaves without losing a connection. Linux only."`
 
 	Limits   edge.Limits   `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold (0 means the default):"`
 	Timeouts edge.Timeouts `embed:"" prefix:"timeout-" group:"Time-outs (0 means the default):"`
@@ -37,6 +40,8 @@ func (o Options) Validate() error {
 		return errors.New("--tls-cert and --tls-key need each other")
 	case o.TLSCert != "" && o.HTTPS == "":
 		return errors.New("--tls-cert is for --https, which is not given")
+	case o.ReusePort && runtime.GOOS != "linux":
+		return errors.New("--reuseport is for Linux only")
 	case o.Timeouts.Lookup > maxLookup:
 		return fmt.Errorf("--timeout-lookup: must be %v at most", maxLookup)
 	}
