@@ -98,7 +98,7 @@ func visit(addr string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close() //nolint:errcheck // it has served
+	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	if _, err := c.Write([]byte("hello")); err != nil {
 		return fmt.Errorf("%v: %w", c.LocalAddr(), err)
