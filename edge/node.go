@@ -116,6 +116,12 @@ func (n *Node) HTTP() net.Addr { return n.http }
 func (n *Node) Run(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- n.loop.Run(context.WithoutCancel(ctx)) }()
+	select {
+	case <-n.loop.Started(): // a stop before would leave nobody to answer what waits
+	case err := <-ended:
+		n.pool.Close()
+		return fmt.Errorf("edge: event loop did not start: %w", err)
+	}
 
 	clock := time.NewTicker(time.Second)
 	defer clock.Stop()
