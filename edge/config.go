@@ -18,6 +18,9 @@ type Config struct {
 	HTTP  string      // address for the same without TLS; empty: none
 	TLS   *tls.Config // for HTTPS
 
+	// ReusePort shares the addresses with other edges that have it: see Node.Listen.
+	ReusePort bool
+
 	Keys     *keys.Directory
 	Network  string // whose workers Resolver asks; a key may be good for others only
 	Resolver schema.Resolver

@@ -82,6 +82,11 @@ func start(t testing.TB, change func(*edge.Config)) *fixture {
 	if f.Node, err = edge.New(cfg); err != nil {
 		t.Fatal(err)
 	}
+	if cfg.ReusePort {
+		if err := f.Listen(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	f.stop = stop
 	go func() { f.done <- f.Run(ctx) }()

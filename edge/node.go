@@ -34,11 +34,13 @@ type node struct {
 
 	open     atomic.Int64  // sessions
 	held     atomic.Int64  // bytes of their partial messages
-	stopping atomic.Bool   // sessions are to leave
+	stopping atomic.Bool   // sessions are to leave, those that speak HTTP after an answer
+	parting  atomic.Bool   // these too are to leave when they are idle
 	idle     chan struct{} // poked when stopping and no session is left
 }
 
-// New binds the listeners. Connections are served once Run is called.
+// New binds the listeners, except with Config.ReusePort. Connections are served
+// once Run is called.
 func New(cfg Config) (*Node, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -50,6 +52,7 @@ func New(cfg Config) (*Node, error) {
 		MaxConns: l.Conns, MaxConnsPerAddr: l.ConnsPerAddr,
 		Handshakes: l.Handshakes, HandshakesPerAddr: l.HandshakesPerAddr, HandshakeTimeout: t.Handshake,
 		HandshakeQueue: l.HandshakeQueue, MaxUnwritten: l.Unwritten, MaxUnwrittenTotal: l.UnwrittenTotal,
+		ReusePort: cfg.ReusePort,
 	})
 	if err != nil {
 		return nil, err
@@ -61,15 +64,30 @@ func New(cfg Config) (*Node, error) {
 		idle:   make(chan struct{}, 1),
 	}}
 	n.date.Set(time.Now())
-	if n.https, err = n.listen("--https", cfg.HTTPS, cfg.TLS); err == nil {
-		n.http, err = n.listen("--http", cfg.HTTP, nil)
+	if cfg.ReusePort {
+		return n, nil
 	}
-	if err != nil {
-		n.pool.Close()
-		_ = loop.Close(context.Background())
+	if err := n.Listen(); err != nil {
+		n.Close()
 		return nil, err
 	}
 	return n, nil
+}
+
+// Listen binds the listeners of a Node with Config.ReusePort, for which New does
+// not: from here on it gets its share of the connections. It is called once, before
+// Run.
+func (n *Node) Listen() (err error) {
+	if n.https, err = n.listen("--https", n.cfg.HTTPS, n.cfg.TLS); err == nil {
+		n.http, err = n.listen("--http", n.cfg.HTTP, nil)
+	}
+	return err
+}
+
+// Close gives up a Node that Run will not be called for.
+func (n *Node) Close() {
+	n.pool.Close()
+	_ = n.loop.Close(context.Background())
 }
 
 func (n *Node) listen(flag, addr string, config *tls.Config) (net.Addr, error) {
@@ -92,10 +110,18 @@ func (n *Node) HTTP() net.Addr { return n.http }
 // Run serves until ctx ends. Then it accepts no more, lets every connection
 // finish what it has asked for, closes each (WebSockets with 1001, spread over
 // the first half of the drain time) and returns; what is left after the drain
-// time is cut off.
+// time is cut off. With Config.ReusePort an HTTP connection that is idle has that
+// first half for one more request, whose answer says Connection: close: a client
+// cannot know whether a request that met the end of its connection was served.
 func (n *Node) Run(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- n.loop.Run(context.WithoutCancel(ctx)) }()
+	select {
+	case <-n.loop.Started(): // a stop before would leave nobody to answer what waits
+	case err := <-ended:
+		n.pool.Close()
+		return fmt.Errorf("edge: event loop did not start: %w", err)
+	}
 
 	clock := time.NewTicker(time.Second)
 	defer clock.Stop()
@@ -120,7 +146,10 @@ func (n *Node) Run(ctx context.Context) error {
 func (n *Node) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Timeouts.Drain)
 	defer cancel()
+	grace, end := context.WithTimeout(ctx, n.cfg.Timeouts.Drain/2)
+	defer end()
 	n.stopping.Store(true)
+	n.parting.Store(!n.cfg.ReusePort)
 	n.loop.StopAccepting()
 
 	var leaving []*session
@@ -141,14 +170,28 @@ func (n *Node) drain(ctx context.Context) {
 			}
 		}
 	}
-	for n.open.Load() > 0 && ctx.Err() == nil {
+	if n.cfg.ReusePort {
+		n.loop.AwaitHandshakes(grace)
+		n.await(grace)
+		n.parting.Store(true)
+		n.loop.Each(func(c *nio.Conn) { c.Handler().(*session).signal(sigLeave) })
+	}
+	if !n.await(ctx) {
+		n.log.Warn("connections cut off at the end of the drain time", "open", n.open.Load())
+	}
+	_ = n.loop.Close(ctx) // its error says that connections were cut, as above
+}
+
+// await waits until no session is left, false when ctx ended first.
+func (n *Node) await(ctx context.Context) bool {
+	for n.open.Load() > 0 {
 		select {
 		case <-n.idle:
 		case <-ctx.Done():
-			n.log.Warn("connections cut off at the end of the drain time", "open", n.open.Load())
+			return false
 		}
 	}
-	_ = n.loop.Close(ctx) // its error says that connections were cut, as above
+	return true
 }
 
 // accept makes the session of a new connection.

@@ -475,7 +475,7 @@ func (s *session) leave(w *scratch) {
 		s.deaf = !s.readable
 	case s.phase == speaksWS:
 		s.closeWS(w, ws.CodeGoingAway, "server is restarting", errLeaving)
-	case s.phase == speaksHTTP && s.queued == 0 && (s.partial == nil || s.partial.http.idle()):
+	case s.phase == speaksHTTP && s.node.parting.Load() && s.queued == 0 && (s.partial == nil || s.partial.http.idle()):
 		s.goodbye(w, errLeaving)
 	}
 }

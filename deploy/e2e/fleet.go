@@ -83,7 +83,13 @@ func (f *fleet) startNATS(args ...string) {
 // startEdge starts an edge and does not wait for it.
 func (f *fleet) startEdge(args ...string) *edge {
 	f.tb.Helper()
-	e := &edge{https: freeAddr(f.tb), http: freeAddr(f.tb), admin: admin(freeAddr(f.tb))}
+	return f.startEdgeAt(freeAddr(f.tb), freeAddr(f.tb), args...)
+}
+
+// startEdgeAt is startEdge with the addresses for HTTPS and HTTP.
+func (f *fleet) startEdgeAt(https, http string, args ...string) *edge {
+	f.tb.Helper()
+	e := &edge{https: https, http: http, admin: admin(freeAddr(f.tb))}
 	name := fmt.Sprintf("edge-%d", len(f.edges))
 	e.process = start(f.tb, name, "ommer-edge", append([]string{
 		"--name", name, "--network", network, "--nats", f.natsURL(), "--admin", string(e.admin),

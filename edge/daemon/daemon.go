@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/ommer/ommer/bus"
@@ -37,6 +38,10 @@ type Daemon struct {
 	client *bus.Client
 	node   *edge.Node
 	certs  *certs.Store // nil without HTTPS
+	log    *slog.Logger
+
+	reusePort bool        // the node listens when it is ready, not before
+	listening atomic.Bool // for readiness
 
 	probed atomic.Pointer[error] // what came of the last trial lookup
 	ready  chan struct{}         // closed after the first that was answered
@@ -47,9 +52,11 @@ type Daemon struct {
 const links = 2
 
 // New binds the listeners and begins to connect. It does not wait for the bus:
-// until that is there, readiness says what is missing.
+// until that is there, readiness says what is missing. With ReusePort nothing is
+// bound before a lookup was answered: those who share the address answer meanwhile,
+// and this edge, which knows no keys yet, would refuse what they serve.
 func New(cfg Config) (_ *Daemon, err error) {
-	d := &Daemon{certs: cfg.Certs, ready: make(chan struct{})}
+	d := &Daemon{certs: cfg.Certs, log: cfg.Log, reusePort: cfg.ReusePort, ready: make(chan struct{})}
 	d.probed.Store(&errNotProbed)
 	defer func() {
 		if err != nil {
@@ -92,7 +99,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 		config = d.certs.TLS()
 	}
 	d.node, err = edge.New(edge.Config{
-		HTTPS: string(cfg.HTTPS), HTTP: string(cfg.HTTP), TLS: config,
+		HTTPS: string(cfg.HTTPS), HTTP: string(cfg.HTTP), TLS: config, ReusePort: cfg.ReusePort,
 		Keys: d.keys, Network: cfg.Network, Resolver: d.client,
 		Limits: cfg.Limits, Timeouts: cfg.Timeouts,
 		Logger: cfg.Log, Registerer: cfg.Admin.Registry,
@@ -104,6 +111,9 @@ func New(cfg Config) (_ *Daemon, err error) {
 	cfg.Admin.Check("nats", d.linked)
 	cfg.Admin.Check("keys", d.loaded)
 	cfg.Admin.Check("lookup", func() error { return *d.probed.Load() })
+	if cfg.ReusePort {
+		cfg.Admin.Check("listeners", d.listens)
+	}
 	return d, nil
 }
 
@@ -135,11 +145,32 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if d.certs != nil {
 		wg.Go(func() { _ = d.certs.Run(beside) }) // ends with beside, always well
 	}
-	err := d.node.Run(ctx)
+	err := d.serve(ctx)
 	stop()
 	wg.Wait()
 	d.close()
 	return err
+}
+
+// serve runs the node; one that shares its address first waits until it is ready.
+func (d *Daemon) serve(ctx context.Context) error {
+	if !d.reusePort {
+		return d.node.Run(ctx)
+	}
+	if !d.WaitReady(ctx) {
+		d.node.Close()
+		return nil
+	}
+	if err := d.node.Listen(); err != nil {
+		d.node.Close()
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w (by a process without --reuseport, or of another user)", err)
+		}
+		return err
+	}
+	d.listening.Store(true)
+	d.log.Info("edge listens", "https", process.AddrString(d.node.HTTPS()), "http", process.AddrString(d.node.HTTP()))
+	return d.node.Run(ctx)
 }
 
 func (d *Daemon) close() {
@@ -168,6 +199,13 @@ func (d *Daemon) linked() error {
 func (d *Daemon) loaded() error {
 	if missing := d.keys.Missing(); missing != "" {
 		return errors.New(missing)
+	}
+	return nil
+}
+
+func (d *Daemon) listens() error {
+	if !d.listening.Load() {
+		return errors.New("not bound before a lookup was answered")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,6 +25,8 @@ type Options struct {
 	TLSCert []string     `name:"tls-cert" placeholder:"FILE,..." type:"existingfile" help:"Certificate chains, PEM. Clients get the first that is for the name they ask for, or else the first. Read again when they change and on SIGHUP."`
 	TLSKey  []string     `name:"tls-key" placeholder:"FILE,..." type:"existingfile" help:"Their keys, PEM, in the same order."`
 	Tickets string       `name:"tls-ticket-keys" placeholder:"FILE" type:"existingfile" help:"Keys for session tickets, so that clients resume at any edge that has them: a line of 32 bytes in hex or base64 each, the first encrypts. Read again like certificates. Default: keys of its own, a new one each day."`
+
+	ReusePort bool `name:"reuseport" help:"Share --https and --http with other edges that have this flag, so that a new edge can take over from an old one: it listens once it is ready, and leaves without losing a connection. Linux only."`
 
 	Limits   edge.Limits   `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold (0 means the default):"`
 	Timeouts edge.Timeouts `embed:"" prefix:"timeout-" group:"Time-outs (0 means the default):"`
@@ -43,6 +46,8 @@ func (o Options) Validate() error {
 		return errors.New("--tls-cert is for --https, which is not given")
 	case o.Tickets != "" && o.HTTPS == "":
 		return errors.New("--tls-ticket-keys is for --https, which is not given")
+	case o.ReusePort && runtime.GOOS != "linux":
+		return errors.New("--reuseport is for Linux only")
 	case o.Timeouts.Lookup > maxLookup:
 		return fmt.Errorf("--timeout-lookup: must be %v at most", maxLookup)
 	}

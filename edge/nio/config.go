@@ -60,7 +60,8 @@ type Config struct {
 	// peer, and the time between its probes. Default: 60 s; negative: no probes.
 	KeepAlive time.Duration
 	// ReusePort lets several processes listen at the same address, the kernel
-	// spreading connections over them.
+	// spreading connections over them, and StopAccepting leave it to the others
+	// without losing a connection. Linux only.
 	ReusePort bool
 }
 

@@ -1,6 +1,7 @@
 package nio
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -21,6 +22,7 @@ type handshakes struct {
 	running int
 	waiting []*newcomer // bounded by the gate
 	active  map[*newcomer]struct{}
+	none    chan struct{} // closed when none is running; nil: nobody waits for that
 	stopped bool
 	wg      sync.WaitGroup
 }
@@ -68,9 +70,30 @@ func (h *handshakes) run(n *newcomer) {
 			h.waiting = h.waiting[1:]
 		} else {
 			h.waiting = nil
-			h.running--
+			if h.running--; h.running == 0 && h.none != nil {
+				close(h.none)
+				h.none = nil
+			}
 		}
 		h.mu.Unlock()
+	}
+}
+
+// await returns when none is running, or when ctx ends.
+func (h *handshakes) await(ctx context.Context) {
+	h.mu.Lock()
+	if h.running == 0 {
+		h.mu.Unlock()
+		return
+	}
+	if h.none == nil {
+		h.none = make(chan struct{})
+	}
+	none := h.none
+	h.mu.Unlock()
+	select {
+	case <-none:
+	case <-ctx.Done():
 	}
 }
 

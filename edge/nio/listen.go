@@ -5,11 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"os"
 	"syscall"
 	"time"
 
 	"github.com/lesismal/nbio"
-	"golang.org/x/sys/unix"
 )
 
 // OpenFunc makes the session of a new connection; with nil the connection is
@@ -24,6 +24,8 @@ type listener struct {
 	tls  *tls.Config // nil without TLS
 	open OpenFunc
 	done chan struct{} // closed with the listener
+
+	extended int // how often its time to leave was, by accept
 }
 
 // Listen binds a TCP address and returns it with the port that was chosen.
@@ -59,16 +61,6 @@ func (l *Loop) Listen(addr string, cfg *tls.Config, open OpenFunc) (net.Addr, er
 	return ln.Addr(), nil
 }
 
-func reusePort(_, _ string, c syscall.RawConn) error {
-	var err error
-	if e := c.Control(func(fd uintptr) {
-		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
-	}); e != nil {
-		return e
-	}
-	return err
-}
-
 // serve takes a listener over.
 func (l *Loop) serve(ln net.Listener, cfg *tls.Config, open OpenFunc) error {
 	if cfg != nil {
@@ -87,19 +79,67 @@ func (l *Loop) serve(ln net.Listener, cfg *tls.Config, open OpenFunc) error {
 	return nil
 }
 
-// StopAccepting closes the listeners. Connections that are in their handshake
+// StopAccepting closes the listeners. Connections that are in their TLS handshake
 // still come to their session. It may be called more than once.
-func (l *Loop) StopAccepting() {
+//
+// Closing a listener resets the connections that only the kernel knows: those in
+// the accept queue and those in the middle of TCP's handshake. Without ReusePort
+// nobody else would serve them. With it, other processes go on at the same address,
+// and no client may notice: handshakes are turned away first, then those that have
+// begun are given leaveTime, and what they lead to is accepted.
+func (l *Loop) StopAccepting() { l.stopAccepting(l.cfg.ReusePort) }
+
+func (l *Loop) stopAccepting(gently bool) {
 	l.mu.Lock()
 	l.stopped = true
-	listeners := l.listeners
+	listeners, running := l.listeners, l.engine != nil
 	l.listeners = nil
 	l.mu.Unlock()
 	for _, s := range listeners {
+		if gently && running && l.leave(s) {
+			continue
+		}
 		close(s.done)
 		_ = s.Close()
 	}
 	l.accepting.Wait()
+}
+
+const (
+	// leaveTime is what TCP handshakes have to finish in, round trip included. It
+	// is shorter than the second after which a client sends a lost SYN again
+	// (RFC 6298 section 2.1), so one that was turned away finds another listener
+	// the first time.
+	leaveTime = 500 * time.Millisecond
+	// leaveMore is added as long as connections wait to be accepted, at most
+	// maxLeaveMore times.
+	leaveMore    = 50 * time.Millisecond
+	maxLeaveMore = 20
+)
+
+// leave makes the listener's accept end after leaveTime, and says whether it will.
+func (l *Loop) leave(s *listener) bool {
+	ln, ok := s.Listener.(*net.TCPListener)
+	if !ok {
+		return false
+	}
+	if err := turnAway(ln); err != nil {
+		l.log.Warn("new connections may be lost to other processes at this address", "addr", s.Addr().String(), "err", err)
+		return false
+	}
+	return ln.SetDeadline(time.Now().Add(leaveTime)) == nil
+}
+
+// left closes a listener when its time to leave has passed and nothing waits in it,
+// else it gives it more time. It reports whether the listener is closed.
+func (s *listener) left() bool {
+	ln := s.Listener.(*net.TCPListener) // no other one has a deadline
+	if s.extended < maxLeaveMore && waiting(ln) > 0 && ln.SetDeadline(time.Now().Add(leaveMore)) == nil {
+		s.extended++
+		return false
+	}
+	_ = ln.Close()
+	return true
 }
 
 // Accepting is tried again after the first of these, doubled each time up to the
@@ -121,6 +161,11 @@ func (l *Loop) accept(s *listener) {
 			continue
 		case errors.Is(err, net.ErrClosed):
 			return
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if s.left() {
+				return
+			}
+			continue
 		case errors.Is(err, syscall.ECONNABORTED):
 			continue // gone again before it was accepted
 		}

@@ -29,6 +29,7 @@ type Loop struct {
 	stopped   bool // no listener is added any more
 	accepting sync.WaitGroup
 
+	started   chan struct{} // closed when engine is there
 	closeOnce sync.Once
 	closeErr  error
 	done      chan struct{} // closed when Close has finished
@@ -44,10 +45,11 @@ func New(cfg Config) (*Loop, error) {
 		return nil, err
 	}
 	l := &Loop{
-		cfg:  cfg,
-		log:  cfg.Logger,
-		done: make(chan struct{}),
-		halt: make(chan struct{}),
+		cfg:     cfg,
+		log:     cfg.Logger,
+		started: make(chan struct{}),
+		done:    make(chan struct{}),
+		halt:    make(chan struct{}),
 	}
 	l.metrics, err = newMetrics(cfg.Registerer, func() float64 { return float64(l.unwritten.Load()) })
 	if err != nil {
@@ -79,6 +81,9 @@ func (l *Loop) Run(ctx context.Context) error {
 	return nil
 }
 
+// Started returns a channel that is closed once connections are accepted.
+func (l *Loop) Started() <-chan struct{} { return l.started }
+
 func (l *Loop) begin() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,6 +98,7 @@ func (l *Loop) begin() error {
 		return err
 	}
 	l.engine = e
+	close(l.started)
 	l.timing.Go(l.keepTime)
 	for _, s := range l.listeners {
 		l.accepting.Go(func() { l.accept(s) })
@@ -110,6 +116,10 @@ func (l *Loop) Each(f func(*Conn)) {
 	}
 }
 
+// AwaitHandshakes waits until ctx ends or no TLS handshake runs or waits. What was
+// accepted before the call has its session then, or was closed.
+func (l *Loop) AwaitHandshakes(ctx context.Context) { l.handshakes.await(ctx) }
+
 // Close ends the loop: it stops accepting, gives up handshakes, closes the
 // connections except those that CloseAfterFlush was called for, waits for these
 // until ctx is done, and stops the pollers. The error is that of ctx when
@@ -125,7 +135,7 @@ func (l *Loop) Close(ctx context.Context) error {
 }
 
 func (l *Loop) close(ctx context.Context) error {
-	l.StopAccepting()
+	l.stopAccepting(false)
 	l.handshakes.stop()
 	l.mu.Lock()
 	e := l.engine

@@ -4,8 +4,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
@@ -65,6 +67,9 @@ func serve(args []string, stdout, stderr io.Writer) error {
 	d, err := daemon.New(daemon.Config{
 		Options: o.Edge, Certs: certs, Name: string(o.Name), Network: string(o.Network), Bus: o.Bus, Log: log, Admin: admin,
 	})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w (edges that all have --reuseport share it)", err)
+	}
 	if err != nil {
 		return err
 	}
