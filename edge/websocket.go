@@ -34,7 +34,7 @@ func (s *session) consumeWS(in []byte, w *scratch) (n int, more bool) {
 	case err != nil:
 		s.closeWS(w, err.Code, err.Reason, errProtocol)
 		return n, true
-	case event == ws.Message:
+	case event == ws.Text || event == ws.Binary:
 		if s.key.Revoked() {
 			s.closeWS(w, codeRevoked, "key revoked", errRevoked)
 			return n, true
