@@ -38,8 +38,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("edge: neither HTTPS nor HTTP has an address")
 	case c.HTTPS != "" && c.TLS == nil:
 		return c, errors.New("edge: HTTPS needs a certificate")
-	case c.Keys == nil || c.Resolver == nil || c.Logger == nil:
-		return c, errors.New("edge: Keys, Resolver and Logger must be set")
+	case c.Logger == nil:
+		return c, errors.New("edge: Logger must be set")
 	}
 	var err error
 	if c.Limits, err = c.Limits.withDefaults(); err != nil {

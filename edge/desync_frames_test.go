@@ -14,8 +14,7 @@ import (
 	gobwas "github.com/gobwas/ws"
 )
 
-// clientFrame is a frame as a client masks it, first being its first byte. The
-// payload is short.
+// clientFrame is a frame as a client masks it, first being its first byte.
 func clientFrame(first byte, payload string) string {
 	var b bytes.Buffer
 	h := gobwas.Header{

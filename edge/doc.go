@@ -14,6 +14,9 @@
 // to be answered. On HTTP the exchanges of a connection wait in a queue and leave
 // in order; on a WebSocket each leaves when it is complete.
 //
+// What becomes of a request or a message is the application's affair: the JSON-RPC
+// service, or the echo of NewEcho, by which the rest can be tested.
+//
 // What the settings of a key refuse is found at three places: its network and the
 // origin once the key is known, before anything else is said about the request; the
 // rate once the message is complete, before it is parsed (on a WebSocket it is

@@ -58,22 +58,10 @@ func start(t testing.TB, change func(*edge.Config)) *fixture {
 	if _, err = dir.AddStatic(testKey); err != nil {
 		t.Fatal(err)
 	}
-	pair, err := certs.SelfSigned(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := certs.New(certs.Config{Pairs: []certs.Pair{pair}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pem, err := os.ReadFile(pair.Cert)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fixture{resolver: schematest.NewFixed(uncles()), keys: dir, roots: x509.NewCertPool(), done: make(chan error, 1)}
-	f.roots.AppendCertsFromPEM(pem)
+	config, roots := selfSigned(t)
+	f := &fixture{resolver: schematest.NewFixed(uncles()), keys: dir, roots: roots, done: make(chan error, 1)}
 	cfg := edge.Config{
-		HTTPS: "127.0.0.1:0", HTTP: "127.0.0.1:0", TLS: store.TLS(),
+		HTTPS: "127.0.0.1:0", HTTP: "127.0.0.1:0", TLS: config,
 		Keys: dir, Resolver: f.resolver, Logger: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
@@ -99,6 +87,50 @@ func start(t testing.TB, change func(*edge.Config)) *fixture {
 		dir.Close()
 	})
 	return f
+}
+
+// startEcho is start for a node that echoes.
+func startEcho(t testing.TB) *fixture {
+	t.Helper()
+	config, roots := selfSigned(t)
+	n, err := edge.NewEcho(edge.Config{
+		HTTPS: "127.0.0.1:0", HTTP: "127.0.0.1:0", TLS: config, Logger: slog.New(slog.DiscardHandler),
+		Limits: edge.Limits{Body: echoLimit, Message: echoLimit},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{Node: n, roots: roots, done: make(chan error, 1)}
+	ctx, stop := context.WithCancel(context.Background())
+	f.stop = stop
+	go func() { f.done <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-f.done; err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// selfSigned returns a server's TLS configuration and what a client has to trust.
+func selfSigned(t testing.TB) (*tls.Config, *x509.CertPool) {
+	t.Helper()
+	pair, err := certs.SelfSigned(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := certs.New(certs.Config{Pairs: []certs.Pair{pair}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pem, err := os.ReadFile(pair.Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem)
+	return store.TLS(), roots
 }
 
 // dial opens a raw connection, with TLS or without.

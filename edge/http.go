@@ -40,7 +40,7 @@ func (s *session) consumeHTTP(in []byte, w *scratch) (n int, more bool) {
 		r := refusalFor(err.Status)
 		switch {
 		case event == http1.Head: // the framing is sound, so others may object first
-			h.verdict, _ = s.judge(&w.request)
+			h.verdict, _ = s.node.app.judge(s, &w.request)
 			if h.verdict.refusal != nil {
 				r = h.verdict.refusal
 			}
@@ -50,7 +50,7 @@ func (s *session) consumeHTTP(in []byte, w *scratch) (n int, more bool) {
 		s.refuse(w, r)
 		return n, true
 	case event == http1.Head:
-		v, upgrade := s.judge(&w.request)
+		v, upgrade := s.node.app.judge(s, &w.request)
 		if upgrade {
 			s.upgrade(&w.request, v, w)
 			return n, s.phase == saysGoodbye
@@ -68,34 +68,22 @@ func (s *session) consumeHTTP(in []byte, w *scratch) (n int, more bool) {
 		v := h.verdict
 		h.verdict, h.inBody = verdict{}, false
 		s.deaf = v.close // nothing after it is read
-		s.request(v, w)
+		if v.refusal != nil {
+			s.enqueue(s.canned(v), w)
+		} else {
+			s.node.app.request(s, v, w)
+		}
 	default:
 		return n, true
 	}
 	return n, false
 }
 
-// Paths of the service. What follows the first two is the key; the last one needs
-// none.
-var (
-	pathHTTP    = []byte("/v3")
-	pathWS      = []byte("/ws/v3")
-	pathOpenRPC = []byte("/openrpc.json")
-)
-
-// keyOf returns the key of a path below prefix. A path without a key is below it
-// too: it is refused like a wrong key.
-func keyOf(path, prefix []byte) (key []byte, ok bool) {
-	rest, ok := bytes.CutPrefix(path, prefix)
-	switch {
-	case !ok:
-		return nil, false
-	case len(rest) == 0:
-		return nil, true
-	case rest[0] != '/' || bytes.IndexByte(rest[1:], '/') >= 0:
-		return nil, false
-	default:
-		return rest[1:], true
+// verdict is how any answer to the request is to be sent.
+func (n *node) verdict(r *http1.Request) verdict {
+	return verdict{
+		close: r.Close || n.stopping.Load(), keepAlive: r.KeepAlive,
+		head: string(r.Method) == "HEAD",
 	}
 }
 
@@ -109,134 +97,6 @@ func originOf(r *http1.Request) (value []byte, asked bool) {
 		value, asked = v, true
 	}
 	return value, asked
-}
-
-// judge decides from a request's header: path, key, what the key is good for, verb,
-// then fields. upgrade says that the request is a good one to open a WebSocket.
-func (s *session) judge(r *http1.Request) (v verdict, upgrade bool) {
-	v = verdict{
-		close: r.Close || s.node.stopping.Load(), keepAlive: r.KeepAlive,
-		head: string(r.Method) == "HEAD", gzip: acceptsGzip(r),
-	}
-	origin, asked := originOf(r)
-	if asked {
-		v.origin = anyOrigin // so that a page may read why it is refused
-	}
-	secret, isHTTP := keyOf(r.Path, pathHTTP)
-	isWS := false
-	if !isHTTP {
-		secret, isWS = keyOf(r.Path, pathWS)
-	}
-	if !isHTTP && !isWS {
-		v.refusal = refuseNotFound
-		if bytes.Equal(r.Path, pathOpenRPC) {
-			v.refusal, v.origin = openRPCFor(r.Method), "" // its fields are for any origin
-		}
-		return v, false
-	}
-	v.key = s.node.cfg.Keys.Lookup(secret)
-	if v.key == nil {
-		v.refusal = refuseKey
-		return v, false
-	}
-	allowed, refused := s.node.admits(v.key, origin)
-	if refused != "" {
-		s.node.metrics.rejected(refused)
-		v.refusal = refuseSettings
-		return v, false
-	}
-	if asked || string(r.Method) == "OPTIONS" {
-		v.origin = allowed
-	}
-	switch {
-	case isWS && string(r.Method) != "GET":
-		v.refusal = refuseVerbWS
-	case isWS && !r.Upgrade:
-		v.refusal = refuseNoUpgrade
-	case isWS:
-		return v, true
-	case string(r.Method) == "OPTIONS":
-		v.refusal = sayOptions
-	case string(r.Method) != "POST":
-		v.refusal = refuseVerb
-	case !isJSON(r):
-		v.refusal = refuseType
-	case isEncoded(r):
-		v.refusal = refuseEncoding
-	}
-	return v, false
-}
-
-// openRPCFor answers a request with this verb for the OpenRPC document.
-func openRPCFor(method []byte) *refusal {
-	switch string(method) {
-	case "GET", "HEAD":
-		return sayOpenRPC
-	case "OPTIONS":
-		return sayOpenRPCOptions
-	default:
-		return refuseVerbOpenRPC
-	}
-}
-
-// isJSON says whether the body is declared to be JSON. Parameters of the media
-// type are allowed and not looked at. The field should come once; where it comes
-// again, which one counts depends on the reader (RFC 9110 section 8.3), so each
-// must say JSON.
-func isJSON(r *http1.Request) bool {
-	found := false
-	for value := range r.All("content-type") {
-		if found = isMediaTypeJSON(value); !found {
-			return false
-		}
-	}
-	return found
-}
-
-func isMediaTypeJSON(value []byte) bool {
-	if i := bytes.IndexByte(value, ';'); i >= 0 {
-		value = value[:i]
-	}
-	value = bytes.TrimRight(value, " \t")
-	for _, t := range [...]string{"application/json", "application/json-rpc", "application/jsonrequest"} {
-		if len(value) == len(t) && bytes.EqualFold(value, []byte(t)) {
-			return true
-		}
-	}
-	return false
-}
-
-// isEncoded says whether the body is declared to be compressed. geth ignores that
-// and answers with a parse error; RFC 9110 section 8.4 has a status for it.
-func isEncoded(r *http1.Request) bool {
-	for coding := range r.Elements("content-encoding") {
-		if !bytes.EqualFold(coding, []byte("identity")) {
-			return true
-		}
-	}
-	return false
-}
-
-// request takes a complete request.
-func (s *session) request(v verdict, w *scratch) {
-	if v.refusal != nil {
-		s.enqueue(s.canned(v), w)
-		return
-	}
-	if over, ok := v.key.Admit(); !ok {
-		s.node.metrics.rejected(byRate)
-		v.refusal = refusalForRate(over)
-		s.enqueue(s.canned(v), w)
-		return
-	}
-	// The message is bounded already: every call of a batch is asked at once.
-	x := s.parse(w.request.Body, terms{key: v.key, room: s.node.cfg.Limits.Batch, gzip: v.gzip}, w)
-	if x == nil {
-		x = newExchange(s, 0)
-	}
-	x.http, x.verdict = true, v
-	s.push(x)
-	s.begin(x, w)
 }
 
 // upgrade opens a WebSocket.

@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -24,6 +25,7 @@ type Node struct {
 // node is what sessions see of a Node.
 type node struct {
 	cfg      Config
+	app      application
 	log      *slog.Logger
 	metrics  *metrics
 	pool     *actor.Pool
@@ -39,9 +41,16 @@ type node struct {
 	idle     chan struct{} // poked when stopping and no session is left
 }
 
-// New binds the listeners, except with Config.ReusePort. Connections are served
-// once Run is called.
+// New binds the listeners of a node that serves JSON-RPC, except with
+// Config.ReusePort. Connections are served once Run is called.
 func New(cfg Config) (*Node, error) {
+	if cfg.Keys == nil || cfg.Resolver == nil {
+		return nil, errors.New("edge: Keys and Resolver must be set")
+	}
+	return newNode(cfg, service{})
+}
+
+func newNode(cfg Config, app application) (*Node, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -58,7 +67,7 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{node: node{
-		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
+		cfg: cfg, app: app, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
 		pool: actor.NewPool(0), loop: loop, httpPool: http1.NewPool(http1.Limits{Body: l.Body}),
 		wsPool: ws.NewPool(ws.Limits{Message: l.Message}),
 		idle:   make(chan struct{}, 1),

@@ -46,7 +46,7 @@ type session struct {
 
 	node   *node
 	conn   *nio.Conn
-	key    *keys.Entry // of the WebSocket
+	key    *keys.Entry // of the WebSocket, nil where the application has none
 	origin string      // that it was opened from, for when the key's settings change
 
 	first, last *exchange // HTTP: waiting for their turn to be written
@@ -230,7 +230,7 @@ func (s *session) turn(bits uint32, w *scratch) (again bool) {
 		s.leaving = true
 	}
 	if bits&sigKey != 0 && s.phase == speaksWS {
-		s.recheck(w)
+		s.node.app.recheck(s, w)
 	}
 	if bits&sigExpired != 0 {
 		s.expired(w)

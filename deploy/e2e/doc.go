@@ -18,8 +18,11 @@
 // README.md in clients/ask. TestClients runs them with Node.js; `make clients`
 // installs the clients, of exact versions.
 //
-// Nothing here imports the edge, the bus or the workers' lookups, and nothing
-// waits for a length of time: each wait is for a condition, and bounded. Every
+// The program cmd/echo serves outside suites, such as Autobahn's, with the edge's own
+// code and an answer that they can check. Our tests of the same are in package edge.
+//
+// Nothing here imports the edge, the bus or the workers' lookups, cmd apart, and
+// nothing waits for a length of time: each wait is for a condition, and bounded. Every
 // process belongs to one test, is ended by its id when that test ends, and the end
 // of its log is printed if the test failed.
 package e2e

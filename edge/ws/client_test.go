@@ -70,7 +70,7 @@ type seen struct {
 	At     int // how many bytes had been given when the error came
 }
 
-var eventNames = map[ws.Event]string{ws.Message: "message", ws.Ping: "ping", ws.Pong: "pong", ws.Close: "close"}
+var eventNames = map[ws.Event]string{ws.Text: "text", ws.Binary: "binary", ws.Ping: "ping", ws.Pong: "pong", ws.Close: "close"}
 
 // event is one line of what was seen. Long payloads are told apart by a checksum.
 func event(kind string, payload []byte) string {

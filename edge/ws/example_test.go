@@ -21,7 +21,7 @@ func ExampleReader_Next() {
 			break
 		}
 		switch event {
-		case ws.Message:
+		case ws.Text, ws.Binary:
 			fmt.Printf("message: %s\n", payload)
 			out = ws.AppendFrame(out, ws.OpText, []byte("answer"))
 		case ws.Ping:

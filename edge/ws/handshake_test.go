@@ -157,7 +157,7 @@ func TestRealClient(t *testing.T) {
 	}
 
 	got := feed(t, newReader(), s.written.Bytes())
-	want := []string{event("message", []byte("question")), event("pong", []byte("there?")), event("close", []byte("\x03\xe9bye"))}
+	want := []string{event("text", []byte("question")), event("pong", []byte("there?")), event("close", []byte("\x03\xe9bye"))}
 	if len(got.Events) != len(want) || got.Code != 0 {
 		t.Fatalf("got %+v, want %q", got, want)
 	}

@@ -131,7 +131,7 @@ func readGobwas(_ testing.TB, in []byte) verdict {
 		} else if err == nil {
 			var p []byte
 			if p, err = io.ReadAll(&r); err == nil {
-				v.Events = append(v.Events, event("message", p))
+				v.Events = append(v.Events, event(map[gobwas.OpCode]string{gobwas.OpText: "text", gobwas.OpBinary: "binary"}[h.OpCode], p))
 			}
 		}
 		var protocol gobwas.ProtocolError
@@ -182,7 +182,7 @@ func readCoder(t testing.TB, in []byte) verdict {
 			return v
 		}
 		if err == nil {
-			v.Events = append(v.Events, event("message", p))
+			v.Events = append(v.Events, event(map[websocket.MessageType]string{websocket.MessageText: "text", websocket.MessageBinary: "binary"}[typ], p))
 			continue
 		}
 		var ce websocket.CloseError

@@ -13,9 +13,10 @@ type Event uint8
 const (
 	// More: all of the input was used and nothing is complete yet.
 	More Event = iota
-	// Message: a whole message, text or binary; text is valid UTF-8. The two are
-	// not told apart because the service answers them alike.
-	Message
+	// Text: a whole text message; it is valid UTF-8.
+	Text
+	// Binary: a whole binary message.
+	Binary
 	// Ping: to be answered by a pong with the same payload.
 	Ping
 	// Pong: an answer to a ping, or unasked for.
@@ -193,7 +194,9 @@ func (r *Reader) takeData(chunk []byte) (Event, []byte, *Error) {
 			payload = r.data.bytes
 		}
 	}
+	event := Binary
 	if r.message == OpText {
+		event = Text
 		fresh := payload[len(payload)-len(chunk)-int(r.partial):]
 		partial := partialRune(fresh)
 		if !utf8.Valid(fresh[:len(fresh)-partial]) || last && partial > 0 {
@@ -205,7 +208,7 @@ func (r *Reader) takeData(chunk []byte) (Event, []byte, *Error) {
 		return More, nil, nil
 	}
 	r.message = 0
-	return Message, payload, nil
+	return event, payload, nil
 }
 
 // partialRune returns how many bytes at the end of p begin a character that the

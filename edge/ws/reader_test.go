@@ -34,7 +34,8 @@ func TestConformance(t *testing.T) {
 		want []string // events
 		code ws.Code  // 0: no error
 	}
-	msg := func(s string) string { return event("message", []byte(s)) }
+	msg := func(s string) string { return event("text", []byte(s)) }
+	bin := func(s string) string { return event("binary", []byte(s)) }
 	var tests []test
 	add := func(name string, in []byte, code ws.Code, want ...string) {
 		tests = append(tests, test{name, in, want, code})
@@ -43,9 +44,9 @@ func TestConformance(t *testing.T) {
 	for _, n := range []int{0, 1, 125, 126, 127, 128, 65535, 65536} {
 		s := strings.Repeat("*", n)
 		add(fmt.Sprintf("1 text of %d", n), text(s), 0, msg(s))
-		add(fmt.Sprintf("1 binary of %d", n), blob(strings.Repeat("\xfe", n)), 0, msg(strings.Repeat("\xfe", n)))
+		add(fmt.Sprintf("1 binary of %d", n), blob(strings.Repeat("\xfe", n)), 0, bin(strings.Repeat("\xfe", n)))
 	}
-	add("1 several in one read", join(text("one"), blob("two"), text("")), 0, msg("one"), msg("two"), msg(""))
+	add("1 several in one read", join(text("one"), blob("two"), text("")), 0, msg("one"), bin("two"), msg(""))
 	add("1 unmasked", []byte{0x81, 0x02, 'h', 'i'}, ws.CodeProtocolError)
 	add("1 length 125 in two bytes", framed([]byte{0x81, 0xFE, 0, 125}, strings.Repeat("*", 125)), ws.CodeProtocolError)
 	add("1 length 0 in two bytes", framed([]byte{0x81, 0xFE, 0, 0}, ""), ws.CodeProtocolError)
@@ -74,7 +75,7 @@ func TestConformance(t *testing.T) {
 	add("5 ping between fragments", join(begin(ws.OpText, "frag"), ping("p"), end("ment")), 0, event("ping", []byte("p")), msg("fragment"))
 	add("5 pings and pongs between fragments",
 		join(begin(ws.OpBinary, "a"), ping("1"), more("b"), pong("2"), more(""), ping(""), end("c"), text("d")), 0,
-		event("ping", []byte("1")), event("pong", []byte("2")), event("ping", nil), msg("abc"), msg("d"))
+		event("ping", []byte("1")), event("pong", []byte("2")), event("ping", nil), bin("abc"), msg("d"))
 	add("5 empty fragments", join(begin(ws.OpText, ""), more(""), more(""), end("")), 0, msg(""))
 	add("5 empty first fragment", join(begin(ws.OpText, ""), end("whole")), 0, msg("whole"))
 	add("5 empty last fragment", join(begin(ws.OpText, "whole"), end("")), 0, msg("whole"))
@@ -106,10 +107,10 @@ func TestConformance(t *testing.T) {
 		add(fmt.Sprintf("6 invalid %+q", s), text(s), ws.CodeInvalidData)
 		add(fmt.Sprintf("6 invalid %+q in fragments", s), join(begin(ws.OpText, s[:1]), ping(""), more(s[1:]), end("")),
 			ws.CodeInvalidData, invalidAfterPing(s)...)
-		add(fmt.Sprintf("6 bytes %+q are fine in binary", s), blob(s), 0, msg(s))
+		add(fmt.Sprintf("6 bytes %+q are fine in binary", s), blob(s), 0, bin(s))
 	}
 	add("6 incomplete character at the end of a message, then a good one", join(text("\xe2\x82"), text("\xac")), ws.CodeInvalidData)
-	add("6 no state is left from the message before", join(begin(ws.OpBinary, "\xe2"), end("\x82"), text("a")), 0, msg("\xe2\x82"), msg("a"))
+	add("6 no state is left from the message before", join(begin(ws.OpBinary, "\xe2"), end("\x82"), text("a")), 0, bin("\xe2\x82"), msg("a"))
 
 	add("7 close without code", join(text("a"), frame(0x88, ""), text("late")), 0, msg("a"), event("close", nil))
 	add("7 nothing is read after a close", join(closing(1000, ""), ping(""), []byte{0xFF, 0xFF}), 0, event("close", []byte{3, 232}))
@@ -252,7 +253,7 @@ func TestMemoryFollowsWhatArrived(t *testing.T) {
 		t.Errorf("%d bytes held for a message of %d", got, size)
 	}
 	r.Release()
-	if _, ev, payload, err := r.Next(in[len(in)-1:]); ev != ws.Message || err != nil || len(payload) != size {
+	if _, ev, payload, err := r.Next(in[len(in)-1:]); ev != ws.Text || err != nil || len(payload) != size {
 		t.Fatalf("got event %d of %d bytes, error %v", ev, len(payload), err)
 	}
 	r.Release()
@@ -271,7 +272,7 @@ func TestFloodOfEmptyFragmentsCostsNoMemory(t *testing.T) {
 	if got := r.Buffered(); got != 0 {
 		t.Errorf("%d bytes held", got)
 	}
-	if got := feed(t, r, end("x")); !slices.Equal(got.Events, []string{`message "x"`}) {
+	if got := feed(t, r, end("x")); !slices.Equal(got.Events, []string{`text "x"`}) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -296,7 +297,7 @@ func TestReleaseKeepsWhatIsUnderWay(t *testing.T) {
 	if got := r.Buffered(); got == 0 || got >= held {
 		t.Errorf("%d bytes held after the ping, want some but fewer than %d", got, held)
 	}
-	if got, want := feed(t, r, end("ment")).Events, []string{`message "fragment"`}; !slices.Equal(got, want) {
+	if got, want := feed(t, r, end("ment")).Events, []string{`text "fragment"`}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -388,7 +389,7 @@ func TestReadersShareAPool(t *testing.T) {
 				s := strings.Repeat(letter, rnd.IntN(5000))
 				cut := rnd.IntN(len(s) + 1)
 				in := join(begin(ws.OpText, s[:cut]), ping(letter), end(s[cut:]))
-				want := []string{event("ping", []byte(letter)), event("message", []byte(s))}
+				want := []string{event("ping", []byte(letter)), event("text", []byte(s))}
 				if got := feed(t, &r, in, everyN(len(in), 1+rnd.IntN(700))...).Events; !slices.Equal(got, want) {
 					t.Errorf("reader %d saw something else than it was sent", id)
 					return
@@ -431,7 +432,7 @@ func TestAllocations(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						if ev == ws.Message {
+						if ev == ws.Text {
 							messages++
 						}
 						in = in[n:]
