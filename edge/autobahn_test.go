@@ -110,8 +110,15 @@ func (f *fixture) play(t *testing.T, c autobahnCase, secure bool, piece int) {
 	if c.closed == 1000 && !strings.HasPrefix(c.id, "7.") { // group 7 sends its own
 		steps = append(steps[:len(steps):len(steps)], step{send: clientFrame(0x88, "\x03\xe8")})
 	}
+	var before chan struct{} // closed when the step before was sent
 	for i, s := range steps {
+		after, sent := before, make(chan struct{})
+		before = sent
 		go func() { // beside the reading: what is echoed may fill the sockets
+			defer close(sent)
+			if after != nil {
+				<-after // nothing may have come back that shows it
+			}
 			for rest := s.send; len(rest) > 0; {
 				n := min(piece, len(rest))
 				if _, err := io.WriteString(conn, rest[:n]); err != nil {
