@@ -26,6 +26,13 @@
 // each process over the measured time. It moves far less than requests per second
 // when something else uses the machine.
 //
+// # Yardsticks
+//
+// Two servers that do nothing but answer say what the machine gives at all: an echo on
+// bare nbio, which writes one and the same answer whenever something arrives, for the
+// paths without TLS; and net/http over TLS with a handler that writes that answer, for
+// those with TLS. They answer one question, so that they are asked only that.
+//
 // # Memory
 //
 // An edge is started for each kind of connection and asked for a while; when that

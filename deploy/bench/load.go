@@ -26,6 +26,7 @@ type cpu struct {
 	NATS   time.Duration `json:"nats"`
 	Worker time.Duration `json:"worker"`
 	Geth   time.Duration `json:"geth"`
+	Echo   time.Duration `json:"echo"` // of both yardsticks
 	Load   time.Duration `json:"load"` // this program's own
 }
 
@@ -45,19 +46,21 @@ func (c cpu) ours() time.Duration { return c.Edge + c.NATS + c.Worker }
 
 // minus is the time used since an earlier reading.
 func (c cpu) minus(b cpu) cpu {
-	return cpu{c.Edge - b.Edge, c.NATS - b.NATS, c.Worker - b.Worker, c.Geth - b.Geth, c.Load - b.Load}
+	return cpu{c.Edge - b.Edge, c.NATS - b.NATS, c.Worker - b.Worker, c.Geth - b.Geth, c.Echo - b.Echo, c.Load - b.Load}
 }
 
 // cpu reads the CPU time of every process.
 func (s *stack) cpu() (c cpu, err error) {
 	var errs []error
+	var other time.Duration
 	for _, r := range []struct {
 		p  *process
 		to *time.Duration
-	}{{s.edge, &c.Edge}, {s.nats, &c.NATS}, {s.worker, &c.Worker}, {s.geth, &c.Geth}} {
+	}{{s.edge, &c.Edge}, {s.nats, &c.NATS}, {s.worker, &c.Worker}, {s.geth, &c.Geth}, {s.bare, &c.Echo}, {s.netHTTP, &other}} {
 		*r.to, err = cpuOf(r.p.pid())
 		errs = append(errs, err)
 	}
+	c.Echo += other
 	c.Load, err = ownCPU()
 	return c, errors.Join(append(errs, err)...)
 }
@@ -71,7 +74,7 @@ const (
 
 // measure measures one path.
 func (s *stack) measure(ctx context.Context, path string, conns int, duration time.Duration) (cell, error) {
-	d, err := newDialer(s.endpoint(path), s.questions)
+	d, err := newDialer(s.endpoint(path), s.questionsOf(path))
 	if err != nil {
 		return cell{}, err
 	}

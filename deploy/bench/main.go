@@ -34,6 +34,9 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == holdCommand {
 		os.Exit(exitCode(hold(os.Stdin, os.Stdout)))
 	}
+	if len(os.Args) == 2 && os.Args[1] == yardstickCommand {
+		os.Exit(exitCode(measureAgainst(os.Stdin)))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(exitCode(run(ctx, os.Args[1:], os.Stdout, os.Stderr)))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -26,6 +27,12 @@ type process struct {
 
 // start runs a program until stop. What it writes goes to a file in dir.
 func start(dir, name, program string, args ...string) (*process, error) {
+	return startWith(nil, dir, name, program, args...)
+}
+
+// startWith is start with something on the standard input, which does not end before
+// the process does.
+func startWith(in []byte, dir, name, program string, args ...string) (*process, error) {
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), cmd: command(context.Background(), program, args...), done: make(chan struct{})}
 	out, err := os.Create(p.log)
 	if err != nil {
@@ -33,8 +40,19 @@ func start(dir, name, program string, args ...string) (*process, error) {
 	}
 	defer out.Close() //nolint:errcheck // the process has its own
 	p.cmd.Stdout, p.cmd.Stderr = out, out
+	var told io.WriteCloser
+	if in != nil {
+		if told, err = p.cmd.StdinPipe(); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if told != nil {
+		if _, err := told.Write(in); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", name, err), p.cmd.Process.Kill())
+		}
 	}
 	go func() {
 		p.err = p.cmd.Wait()

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,15 +24,18 @@ type stack struct {
 	bin, dir string
 
 	geth, nats, worker, edge *process
+	bare, netHTTP            *process // yardsticks
 
-	gethAddr, natsURL string
-	http, https       string // addresses of the edge
-	key               string // never to be printed
-	certFile, keyFile string
-	ca                []byte
+	gethAddr, natsURL     string
+	bareAddr, netHTTPAddr string
+	http, https           string // addresses of the edge
+	key                   string // never to be printed
+	certFile, keyFile     string
+	ca                    []byte
 
 	questions   []question
-	answerBytes int // of one answer, on average
+	answer      []byte // to the first question
+	answerBytes int    // of one answer, on average
 	versions    []string
 }
 
@@ -56,7 +60,7 @@ func startStack(ctx context.Context, bin string, progress func(string, ...any)) 
 		return nil, err
 	}
 	progress("starting geth, nats-server, ommer-worker and ommer-edge from %s", s.bin)
-	for _, step := range []func(context.Context) error{s.askVersions, s.startGeth, s.startNATS, s.startWorker, s.createKey, s.certify, s.startEdge, s.tryAll, s.rest} {
+	for _, step := range []func(context.Context) error{s.askVersions, s.startGeth, s.startNATS, s.startWorker, s.createKey, s.certify, s.startEdge, s.firstAnswer, s.startYardsticks, s.tryAll, s.rest} {
 		if err = step(ctx); err != nil {
 			return nil, err
 		}
@@ -66,7 +70,7 @@ func startStack(ctx context.Context, bin string, progress func(string, ...any)) 
 
 // stop ends everything and removes its files.
 func (s *stack) stop() error {
-	return errors.Join(s.edge.stop(), s.worker.stop(), s.nats.stop(), s.geth.stop(), os.RemoveAll(s.dir))
+	return errors.Join(s.netHTTP.stop(), s.bare.stop(), s.edge.stop(), s.worker.stop(), s.nats.stop(), s.geth.stop(), os.RemoveAll(s.dir))
 }
 
 func (s *stack) program(name string) string { return filepath.Join(s.bin, name) }
@@ -196,6 +200,7 @@ func (s *stack) newEdge(ctx context.Context, flags ...string) error {
 	s.edge, err = start(s.dir, "ommer-edge", s.program("ommer-edge"), append([]string{
 		"--nats", s.natsURL, "--network", network, "--http", s.http, "--https", s.https,
 		"--tls-cert", s.certFile, "--tls-key", s.keyFile, "--admin", addrs[2],
+		"--limit-conns-per-addr", "1000000", // every client is at one address here
 	}, flags...)...)
 	if err != nil {
 		return err
@@ -203,12 +208,28 @@ func (s *stack) newEdge(ctx context.Context, flags ...string) error {
 	return s.edge.wait(ctx, func(ctx context.Context) error { return ready(ctx, addrs[2]) })
 }
 
+// firstAnswer asks the edge what the yardsticks will say.
+func (s *stack) firstAnswer(ctx context.Context) error {
+	d, err := newDialer(s.endpoint(pathHTTP), s.questions[:1])
+	if err != nil {
+		return err
+	}
+	c, err := d.dial(ctx, time.Now().Add(readyTimeout))
+	if err != nil {
+		return err
+	}
+	answer, err := c.ask(0)
+	s.answer = slices.Clone(answer)
+	return errors.Join(err, c.close())
+}
+
 // tryAll asks every question on every path, so that a mistake is found before
 // anything is measured.
 func (s *stack) tryAll(ctx context.Context) error {
-	size := 0
+	size, count := 0, 0
 	for _, name := range pathNames {
-		d, err := newDialer(s.endpoint(name), s.questions)
+		questions := s.questionsOf(name)
+		d, err := newDialer(s.endpoint(name), questions)
 		if err != nil {
 			return err
 		}
@@ -216,7 +237,7 @@ func (s *stack) tryAll(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		for i, q := range s.questions {
+		for i, q := range questions {
 			answer, err := c.ask(i)
 			if err == nil {
 				err = q.check(answer)
@@ -224,13 +245,13 @@ func (s *stack) tryAll(ctx context.Context) error {
 			if err != nil {
 				return errors.Join(fmt.Errorf("%s: %w", name, err), c.close())
 			}
-			size += len(answer)
+			size, count = size+len(answer), count+1
 		}
 		if err := c.close(); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	s.answerBytes = size / len(pathNames) / len(s.questions)
+	s.answerBytes = size / count
 	return nil
 }
 
@@ -258,7 +279,7 @@ func (s *stack) rest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if used := after.minus(before); used.Edge+used.NATS+used.Worker+used.Geth <= restCPU {
+		if used := after.minus(before); used.ours()+used.Geth <= restCPU {
 			return nil
 		}
 	}
@@ -275,9 +296,11 @@ const (
 	pathWS        = "ws"
 	pathGeth      = "geth"
 	pathGethGzip  = "geth-gzip"
+	pathBare      = "bare-nbio"
+	pathNetHTTP   = "net-http-tls"
 )
 
-var pathNames = []string{pathHTTPS, pathHTTPSGzip, pathHTTP, pathHTTPGzip, pathWSS, pathWS, pathGeth, pathGethGzip}
+var pathNames = []string{pathHTTPS, pathHTTPSGzip, pathHTTP, pathHTTPGzip, pathWSS, pathWS, pathGeth, pathGethGzip, pathBare, pathNetHTTP}
 
 // endpoint is where a path begins.
 func (s *stack) endpoint(path string) endpoint {
@@ -290,9 +313,21 @@ func (s *stack) endpoint(path string) endpoint {
 		return endpoint{Addr: s.https, Path: "/ws/v3/" + s.key, WS: true, CA: s.ca}
 	case pathWS:
 		return endpoint{Addr: s.http, Path: "/ws/v3/" + s.key, WS: true}
+	case pathBare:
+		return endpoint{Addr: s.bareAddr, Path: "/v3/" + s.key}
+	case pathNetHTTP:
+		return endpoint{Addr: s.netHTTPAddr, Path: "/v3/" + s.key, CA: s.ca}
 	default:
 		return endpoint{Addr: s.gethAddr, Path: "/", Gzip: path == pathGethGzip}
 	}
+}
+
+// questionsOf is what is asked on a path: the yardsticks know one answer.
+func (s *stack) questionsOf(path string) []question {
+	if path == pathBare || path == pathNetHTTP {
+		return s.questions[:1]
+	}
+	return s.questions
 }
 
 // accepts says whether somebody listens on addr.

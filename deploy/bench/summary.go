@@ -15,11 +15,13 @@ type row struct {
 
 	// CPU in microseconds per request. Ours is that of the edge, NATS and the worker
 	// together.
-	Edge, NATS, Worker, Ours, Geth, Load float64
+	Edge, NATS, Worker, Ours, Geth, Echo, Load float64
 
 	// RateToGeth and CPUToGeth divide by geth's figure of the same round; 0 without
 	// geth, and for geth itself.
 	RateToGeth, CPUToGeth float64
+	// RateToEcho divides by the yardstick's, see yardstickOf.
+	RateToEcho float64
 }
 
 // rows groups the cells by number of connections and path, in the order of their
@@ -30,15 +32,16 @@ func (r *report) rows() [][]row {
 		same := slices.DeleteFunc(slices.Clone(r.Cells), func(c cell) bool { return c.Conns != conns })
 		var rows []row
 		for _, path := range distinct(same, func(c cell) string { return c.Path }) {
-			rows = append(rows, summarize(ofPath(same, path), ofPath(same, besideOf(path))))
+			rows = append(rows, summarize(ofPath(same, path), ofPath(same, besideOf(path)), ofPath(same, yardstickOf(path))))
 		}
 		groups = append(groups, rows)
 	}
 	return groups
 }
 
-// summarize makes a row of a path's rounds and those of geth beside them.
-func summarize(rounds, geth []cell) row {
+// summarize makes a row of a path's rounds and those of geth and of the yardstick beside
+// them.
+func summarize(rounds, geth, echo []cell) row {
 	each := func(f func(cell) float64) []float64 {
 		var values []float64
 		for _, c := range rounds {
@@ -57,28 +60,56 @@ func summarize(rounds, geth []cell) row {
 		Worker: median(each(func(c cell) float64 { return c.perRequest(c.CPU.Worker) })),
 		Ours:   median(each(func(c cell) float64 { return c.perRequest(c.CPU.ours()) })),
 		Geth:   median(each(func(c cell) float64 { return c.perRequest(c.CPU.Geth) })),
+		Echo:   median(each(func(c cell) float64 { return c.perRequest(c.CPU.Echo) })),
 		Load:   median(each(func(c cell) float64 { return c.perRequest(c.CPU.Load) })),
+	}
+	if len(echo) == len(rounds) {
+		r.RateToEcho = median(ratios(rounds, echo))
 	}
 	if r.Path == besideOf(r.Path) || len(geth) != len(rounds) {
 		return r
 	}
-	var rate, cpu []float64
+	var cpu []float64
 	for i, c := range rounds {
-		rate = append(rate, c.perSecond()/geth[i].perSecond())
 		if g := geth[i].perRequest(geth[i].CPU.Geth); g > 0 {
 			cpu = append(cpu, c.perRequest(c.CPU.ours())/g)
 		}
 	}
-	r.RateToGeth, r.CPUToGeth = median(rate), median(cpu)
+	r.RateToGeth, r.CPUToGeth = median(ratios(rounds, geth)), median(cpu)
 	return r
 }
 
-// besideOf is geth's path that a path is compared with: the one that sends the same.
+// ratios divides the rates of each round.
+func ratios(rounds, others []cell) (list []float64) {
+	for i, c := range rounds {
+		list = append(list, c.perSecond()/others[i].perSecond())
+	}
+	return list
+}
+
+// besideOf is geth's path that a path is compared with: the one that sends the same,
+// and none for a yardstick.
 func besideOf(path string) string {
+	if path == pathBare || path == pathNetHTTP {
+		return ""
+	}
 	if strings.HasSuffix(path, "-gzip") {
 		return pathGethGzip
 	}
 	return pathGeth
+}
+
+// yardstickOf is what a path cannot or should at least reach: an echo on bare nbio
+// without TLS, net/http with it. None is named for compressed answers and for itself.
+func yardstickOf(path string) string {
+	switch path {
+	case pathHTTP, pathWS:
+		return pathBare
+	case pathHTTPS, pathWSS:
+		return pathNetHTTP
+	default:
+		return ""
+	}
 }
 
 func ofPath(cells []cell, path string) []cell {

@@ -42,7 +42,10 @@ func TestRows(t *testing.T) {
 
 func TestPrint(t *testing.T) {
 	r := report{
-		Cells: []cell{ours(64, 1000, time.Second, 0, 0), geths(64, 500, time.Second)},
+		Cells: []cell{
+			ours(64, 1000, time.Second, 0, 0), geths(64, 500, time.Second),
+			{Path: pathBare, Conns: 64, Requests: 4000, Took: time.Second, CPU: cpu{Echo: 20 * time.Millisecond}},
+		},
 		Idle: []idleMemory{
 			{Path: pathWS, Conns: 1000, Before: 10 << 20, After: 10<<20 + 512_000, Settled: true},
 			{Path: pathWSS, Conns: 1000, Before: 10 << 20, After: 12 << 20},
@@ -58,8 +61,9 @@ func TestPrint(t *testing.T) {
 	}
 	got := strings.Join(fields, "\n")
 	for _, want := range []string{
-		"ws 1000 (1000 1000) 1.00 2.00 1000.0 0.0 0.0 1000.0 1.0 10.0 2.00 0.50",
-		"geth 500 (500 500) 0.00 0.00 2.0 0.0 0.0 2.0 2000.0 0.0 - -",
+		"ws 1000 (1000 1000) 1.00 2.00 1000.0 0.0 0.0 1000.0 1.0 0.0 10.0 2.00 0.50 0.25",
+		"geth 500 (500 500) 0.00 0.00 2.0 0.0 0.0 2.0 2000.0 0.0 0.0 - - -",
+		"bare-nbio 4000 (4000 4000) 0.00 0.00 0.0 0.0 0.0 0.0 0.0 5.0 0.0 - - -",
 		"ws 10.0 10.5 512",
 		"wss 10.0 12.0 2097 (not at rest)",
 	} {

@@ -59,7 +59,8 @@ Medians of %d rounds of %s. Each connection has one request outstanding.
 CPU is in microseconds per request, user and system, by process. "ours" is edge,
 nats and worker together; the geth beside it is what geth used though nobody asked it.
 The load is this program: it takes its CPU from the same cores, and adds to every
-latency. The last two columns divide ours by geth's figure of the same round.
+latency. The last columns divide by the figures of the same round: of geth, and of a
+server that only echoes, bare nbio for http and ws, net/http with TLS for https and wss.
 `, r.AnswerBytes, r.Settings.Rounds, r.Settings.Duration)
 	}
 	for _, rows := range r.rows() {
@@ -78,13 +79,13 @@ latency. The last two columns divide ours by geth's figure of the same round.
 
 func printRows(w io.Writer, rows []row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\treq/s\t(min\tmax)\tp50 ms\tp99 ms\tCPU: edge\tnats\tworker\tours\tgeth\tload\treq/s x geth\tCPU x geth\t")
+	fmt.Fprintln(t, "\treq/s\t(min\tmax)\tp50 ms\tp99 ms\tCPU: edge\tnats\tworker\tours\tgeth\techo\tload\treq/s x geth\tCPU x geth\treq/s x echo\t")
 	for _, r := range rows {
 		fmt.Fprintf(t, "%s\t%.0f\t(%.0f\t%.0f)\t%.2f\t%.2f\t", r.Path, r.PerSecond, r.Lowest, r.Highest, r.P50, r.P99)
-		for _, used := range []float64{r.Edge, r.NATS, r.Worker, r.Ours, r.Geth, r.Load} {
+		for _, used := range []float64{r.Edge, r.NATS, r.Worker, r.Ours, r.Geth, r.Echo, r.Load} {
 			fmt.Fprintf(t, "%.1f\t", used)
 		}
-		fmt.Fprintf(t, "%s\t%s\t\n", ratio(r.RateToGeth), ratio(r.CPUToGeth))
+		fmt.Fprintf(t, "%s\t%s\t%s\t\n", ratio(r.RateToGeth), ratio(r.CPUToGeth), ratio(r.RateToEcho))
 	}
 	return t.Flush()
 }
