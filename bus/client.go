@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,8 +49,8 @@ type ClientConfig struct {
 	// Timeout is the deadline of a question that came with none. 0 means
 	// DefaultTimeout.
 	Timeout time.Duration
-	// Shards is how many reply subjects each link has, 1 to 16, and how many
-	// mutexes the table of asks has. 0 means DefaultShards.
+	// Shards is how many mutexes the table of asks has, 1 to 16. 0 means
+	// DefaultShards.
 	Shards int
 	// Logger gets what an operator should know. Nil logs nothing.
 	Logger *slog.Logger
@@ -63,11 +62,11 @@ type ClientConfig struct {
 type Client struct {
 	links      []*clientLink
 	shards     []*shard
-	subjects   [len(schema.Methods) + 1]string // by method
 	timeout    int64
 	start      time.Time
 	log        *slog.Logger
 	unreadable atomic.Uint64
+	messages   atomic.Uint64
 
 	closed     atomic.Bool
 	asleep     atomic.Bool // the clock waits for rouse
@@ -82,7 +81,9 @@ type Client struct {
 type clientLink struct {
 	*Link
 	number  uint8
-	prefix  string // of its reply subjects
+	prefix  string                         // of its reply subjects
+	lanes   [len(schema.Methods) + 1]*lane // by method
+	wake    chan struct{}                  // of its publisher
 	sub     *nats.Subscription
 	subGone chan struct{}
 	check   chan struct{} // asks for a confirmation
@@ -117,17 +118,22 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	for _, m := range schema.Methods {
-		c.subjects[m] = questionSubject(cfg.Network, m)
-	}
 	for i, l := range cfg.Links {
-		c.links = append(c.links, &clientLink{
+		cl := &clientLink{
 			Link:    l,
 			number:  uint8(i),
 			prefix:  "_R." + l.name + "." + randomToken() + ".",
+			wake:    make(chan struct{}, 1),
 			subGone: make(chan struct{}),
 			check:   make(chan struct{}, 1),
-		})
+		}
+		for _, m := range schema.Methods {
+			cl.lanes[m] = &lane{
+				link: cl, subject: questionSubject(cfg.Network, m), reply: cl.prefix + m.String(),
+				limit: roundUp(cfg.MaxPending),
+			}
+		}
+		c.links = append(c.links, cl)
 	}
 	c.makeShards(cfg.Shards, cfg.MaxPending)
 	for _, l := range c.links {
@@ -173,9 +179,6 @@ func (c *Client) makeShards(n, pending int) {
 			s.table.limit++
 		}
 		s.wheel.init()
-		for _, l := range c.links {
-			s.lanes = append(s.lanes, lane{reply: l.prefix + strconv.Itoa(i), limit: roundUp(s.table.limit)})
-		}
 		c.shards = append(c.shards, s)
 	}
 }
@@ -194,6 +197,11 @@ func (c *Client) open(l *clientLink, pending int) error {
 		return fmt.Errorf("bus client: %w", err)
 	}
 	l.unwatch = l.Watch(func(up bool) {
+		if !up {
+			for _, m := range schema.Methods {
+				l.lanes[m].lost()
+			}
+		}
 		for _, s := range c.shards {
 			if up {
 				s.linkUp(c.now())
@@ -203,6 +211,7 @@ func (c *Client) open(l *clientLink, pending int) error {
 		}
 	})
 	c.wg.Go(func() { c.confirm(l) })
+	c.wg.Go(func() { c.publish(l) })
 	return nil
 }
 
@@ -321,14 +330,17 @@ func (c *Client) receive(l *clientLink, m *nats.Msg) {
 		c.missed(l, m)
 		return
 	}
-	id, answer, err := schema.ParseReply(m.Data)
-	if err != nil {
-		c.unreadable.Add(1)
-		return
-	}
-	s, i := c.slot(id)
-	if v, ok := s.answered(i, uint32(id>>32), l, answer, c.now()); ok {
-		v.to.Answered(v.answer)
+	now := c.now()
+	for frame := range schema.Frames(m.Data) {
+		id, answer, err := schema.ParseReply(frame)
+		if err != nil {
+			c.unreadable.Add(1)
+			continue
+		}
+		s, i := c.slot(id)
+		if v, ok := s.answered(i, uint32(id>>32), l, answer, now); ok {
+			v.to.Answered(v.answer)
+		}
 	}
 }
 
@@ -354,12 +366,65 @@ func (c *Client) missed(l *clientLink, m *nats.Msg) {
 		}
 		return
 	}
-	n, err := strconv.Atoi(token)
-	if err != nil || n < 0 || n >= len(c.shards) {
+	method, ok := schema.MethodNamed([]byte(token))
+	if !ok {
 		return
 	}
-	method, _ := schema.MethodNamed([]byte(lastToken(m.Header.Get("Nats-Subject"))))
-	c.shards[n].missedSome(l, method, c.now())
+	ln := l.lanes[method]
+	for _, at := range ln.blame() {
+		c.shards[at.index%uint32(len(c.shards))].missedAt(l, at, c.now())
+		ln.confirm(at.seq)
+	}
+}
+
+// publishSoon wakes the link's publisher.
+func (l *clientLink) publishSoon() {
+	select {
+	case l.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// publish sends what comes together over the link. It is woken by the first question
+// and takes all that are there when it runs: alone it leaves at once, at load as many
+// as an event loop finds in one turn leave in few messages. It alone publishes for the
+// lanes, so that their places are in the order of the messages.
+func (c *Client) publish(l *clientLink) {
+	var out []*schema.Bundle
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-l.wake:
+		}
+		for _, m := range schema.Methods {
+			ln := l.lanes[m]
+			if out = ln.take(out); len(out) == 0 {
+				continue
+			}
+			c.messages.Add(uint64(len(out)))
+			for i, b := range out {
+				if l.nc.PublishRequest(ln.subject, ln.reply, b.Message()) != nil {
+					c.unsent(l, b)
+				}
+				b.Reset(maxBundle * 2 * schema.MaxRequestFrame)
+				bundles.Put(b)
+				out[i] = nil
+			}
+			ln.done()
+		}
+	}
+}
+
+// unsent sends the questions of a message over another link: this one was lost a
+// moment ago, and its watcher has said so before they came, or will.
+func (c *Client) unsent(l *clientLink, b *schema.Bundle) {
+	for frame := range schema.Frames(b.Message()) {
+		if id, ok := schema.RequestID(frame); ok {
+			s, i := c.slot(id)
+			s.unsent(l, i, uint32(id>>32), c.now())
+		}
+	}
 }
 
 // clock runs deadlines and pauses. It sleeps while nothing is pending.
@@ -373,17 +438,14 @@ func (c *Client) clock() {
 			return
 		case <-t.C:
 		}
-		var unconfirmed uint64
 		busy := false
 		for _, s := range c.shards {
-			var u uint64
-			out, u = s.elapse(c.now(), out[:0])
+			out = s.elapse(c.now(), out[:0])
 			deliver(out)
-			unconfirmed |= u
 			busy = busy || s.pending() > 0
 		}
 		for _, l := range c.links {
-			if unconfirmed&(1<<l.number) != 0 {
+			if l.stale() {
 				select {
 				case l.check <- struct{}{}:
 				default: // one is under way
@@ -409,11 +471,20 @@ func (c *Client) clock() {
 	}
 }
 
+// stale says whether the link has not confirmed what it was sent a tick ago.
+func (l *clientLink) stale() bool {
+	stale := false
+	for _, m := range schema.Methods {
+		stale = l.lanes[m].stale() || stale // each has to be looked at
+	}
+	return stale
+}
+
 // confirm asks the link's server with a PING what it has routed, each time that the
 // clock found something sent a while ago and not heard of since. A server that does
 // not answer is left for another.
 func (c *Client) confirm(l *clientLink) {
-	marks := make([]uint64, len(c.shards))
+	var marks [len(schema.Methods) + 1]uint64
 	for {
 		select {
 		case <-c.ctx.Done():
@@ -423,8 +494,8 @@ func (c *Client) confirm(l *clientLink) {
 		if !l.Up() {
 			continue
 		}
-		for i, s := range c.shards {
-			marks[i] = s.mark(l)
+		for _, m := range schema.Methods {
+			marks[m] = l.lanes[m].mark()
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, confirmTimeout)
 		err := l.nc.FlushWithContext(ctx)
@@ -443,7 +514,7 @@ func (c *Client) confirm(l *clientLink) {
 }
 
 // settle notes the marks once every 503 that came before the PONG has been taken.
-func (c *Client) settle(l *clientLink, marks []uint64) {
+func (c *Client) settle(l *clientLink, marks [len(schema.Methods) + 1]uint64) {
 	done := make(chan struct{})
 	if l.nc.Barrier(func() { close(done) }) != nil {
 		return
@@ -458,8 +529,8 @@ func (c *Client) settle(l *clientLink, marks []uint64) {
 	case <-c.ctx.Done():
 		return
 	}
-	for i, s := range c.shards {
-		s.confirm(l, marks[i])
+	for _, m := range schema.Methods {
+		l.lanes[m].confirm(marks[m])
 	}
 }
 

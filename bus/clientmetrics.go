@@ -71,8 +71,8 @@ func (c *counts) add(o *counts) {
 type clientMetrics struct {
 	c *Client
 
-	asks, pending, retries, late, unreadable, lost, seconds *prometheus.Desc
-	link                                                    linkMetrics
+	asks, messages, pending, retries, late, unreadable, lost, seconds *prometheus.Desc
+	link                                                              linkMetrics
 }
 
 func newClientMetrics(c *Client) *clientMetrics {
@@ -82,6 +82,7 @@ func newClientMetrics(c *Client) *clientMetrics {
 	return &clientMetrics{
 		c:          c,
 		asks:       desc("asks_total", "Questions asked on the bus, by what came of them.", "outcome"),
+		messages:   desc("ask_messages_total", "Messages that carried the questions."),
 		pending:    desc("asks_pending", "Questions asked and not yet answered."),
 		retries:    desc("ask_retries_total", "Questions sent again, by reason.", "reason"),
 		late:       desc("late_answers_total", "Answers to questions that were over."),
@@ -94,7 +95,7 @@ func newClientMetrics(c *Client) *clientMetrics {
 
 // Describe implements prometheus.Collector.
 func (m *clientMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.asks, m.pending, m.retries, m.late, m.unreadable, m.lost, m.seconds} {
+	for _, d := range []*prometheus.Desc{m.asks, m.messages, m.pending, m.retries, m.late, m.unreadable, m.lost, m.seconds} {
 		ch <- d
 	}
 	m.link.describe(ch)
@@ -119,6 +120,7 @@ func (m *clientMetrics) Collect(ch chan<- prometheus.Metric) {
 	for i, n := range sum.retries {
 		counter(m.retries, n, retryNames[i])
 	}
+	counter(m.messages, m.c.messages.Load())
 	counter(m.late, sum.late)
 	counter(m.unreadable, m.c.unreadable.Load())
 	ch <- prometheus.MustNewConstMetric(m.pending, prometheus.GaugeValue, float64(pending))

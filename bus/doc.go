@@ -9,12 +9,19 @@
 //
 //	ommer.v1.<network>.<method>               questions, queue group "lookup"
 //	ommer.w.<worker>.v1.<network>.<method>    the same, for one worker
-//	_R.<name>.<link>.<shard>                  answers; a few, used again and again
+//	_R.<name>.<link>.<method>                 answers; a few, used again and again
 //	_R.<name>.<link>.x<id>                    the answer to one repeated question
 //
 // A NATS server caches the routes of 512 subjects per connection, and a fresh
 // reply subject per question would miss that cache every time. So the id of a
 // question travels in the frame (package schema) and the reply subjects repeat.
+//
+// # Messages
+//
+// A message costs the asking side, the NATS server and the worker several times what
+// the question in it costs. So questions that are asked within one turn of an event
+// loop leave in one message, and their answers come back in one or two. See
+// Client.publish and letter for when they leave; nobody waits for company.
 //
 // # Asking
 //

@@ -1,19 +1,24 @@
 package bus
 
+import "github.com/ommer/ommer/schema"
+
 // Settled says whether the client knows that servers have routed all it sent.
 func (c *Client) Settled() bool {
-	for _, s := range c.shards {
-		s.mu.Lock()
-		for i := range s.lanes {
-			if s.lanes[i].taken != s.lanes[i].sent {
-				s.mu.Unlock()
+	for _, l := range c.links {
+		for _, m := range schema.Methods {
+			ln := l.lanes[m]
+			ln.mu.Lock()
+			settled := ln.taken.Load() == ln.given
+			ln.mu.Unlock()
+			if !settled {
 				return false
 			}
 		}
-		s.mu.Unlock()
 	}
 	return true
 }
 
-// ReplySubject is where the answers to shard 0 on the first link arrive.
-func (c *Client) ReplySubject() string { return c.shards[0].lanes[0].reply }
+// ReplySubject is where the answers to questions by number arrive on the first link.
+func (c *Client) ReplySubject() string {
+	return c.links[0].lanes[schema.UncleByNumber].reply
+}

@@ -97,5 +97,5 @@ func (p *plainLookup) Answered(a schema.Answer) {
 	}
 	s.metrics.answered(a)
 	s.metrics.seconds.Observe(time.Since(p.began).Seconds())
-	s.release()
+	s.release(1)
 }

@@ -16,7 +16,7 @@ import (
 
 // Defaults and bounds of ServerConfig.
 const (
-	DefaultMaxInFlight = 4096
+	DefaultMaxInFlight = 32768
 	// MaxInFlightLimit is the most that MaxInFlight can be set to.
 	MaxInFlightLimit = 1 << 20
 
@@ -65,7 +65,8 @@ type Server struct {
 	leaving  atomic.Bool
 	idle     chan struct{} // poked when a leaving server has nothing in flight
 	lookups  sync.Pool
-	buffers  sync.Pool
+	letters  sync.Pool
+	post     post
 }
 
 // subscription is a NATS subscription whose end can be waited for.
@@ -91,7 +92,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.lookups.New = func() any { return &lookup{server: s} }
-	s.buffers.New = func() any { b := make([]byte, 0, 2048); return &b }
+	s.letters.New = func() any { return &letter{server: s} }
+	s.post.init()
 	s.metrics = newServerMetrics(s)
 	patterns := []string{questionSubjects(cfg.Network)}
 	groups := []string{queue}
@@ -250,23 +252,35 @@ func (s *Server) receive(m *nats.Msg) {
 		s.receivePlain(m, began)
 		return
 	}
-	r, err := schema.ParseRequest(m.Data)
+	l := s.letters.Get().(*letter)
+	l.to = m.Reply
+	l.expect() // the end of the message
+	method := lastToken(m.Subject)
+	for frame := range schema.Frames(m.Data) {
+		s.take(frame, method, l, began)
+	}
+	l.skip(false)
+}
+
+// take has a question looked up; its answer goes into the letter.
+func (s *Server) take(frame []byte, method string, to *letter, began time.Time) {
+	r, err := schema.ParseRequest(frame)
 	switch {
 	case errors.Is(err, schema.ErrFrameVersion), errors.Is(err, schema.ErrFrameKind):
 		s.metrics.outcome(outcomeUnsupported)
-		s.reply(m.Reply, r.ID, schema.Answer{Err: errVersion})
+		to.refuse(r.ID, errVersion)
 		return
 	case err != nil:
 		s.metrics.outcome(outcomeUnreadable)
 		return
 	}
-	if lastToken(m.Subject) != r.Question.Method().String() {
+	if method != r.Question.Method().String() {
 		s.metrics.outcome(outcomeUnsupported)
-		s.reply(m.Reply, r.ID, schema.Answer{Err: errSubject})
+		to.refuse(r.ID, errSubject)
 		return
 	}
 	if !s.admit() {
-		s.reply(m.Reply, r.ID, schema.Answer{Err: errOverloaded})
+		to.refuse(r.ID, errOverloaded)
 		return
 	}
 	budget := s.cfg.Timeout
@@ -274,37 +288,28 @@ func (s *Server) receive(m *nats.Msg) {
 		budget = min(budget, r.Budget)
 	}
 	l := s.lookups.Get().(*lookup)
-	l.reply, l.id, l.began, l.due = m.Reply, r.ID, began, began.Add(budget)
+	l.letter, l.id, l.began, l.due = to, r.ID, began, began.Add(budget)
+	to.expect()
 	s.cfg.Resolver.Resolve(r.Question, l.due, l)
 }
 
 // admit takes one more question in flight if there is room.
 func (s *Server) admit() bool {
 	if s.inFlight.Add(1) > int64(s.cfg.MaxInFlight) {
-		s.release()
+		s.release(1)
 		s.metrics.outcome(outcomeOverloaded)
 		return false
 	}
 	return true
 }
 
-// release is the end of a question in flight, its answer published.
-func (s *Server) release() {
-	if s.inFlight.Add(-1) == 0 && s.leaving.Load() {
+// release is the end of n questions in flight, their answers published.
+func (s *Server) release(n int) {
+	if n > 0 && s.inFlight.Add(int64(-n)) == 0 && s.leaving.Load() {
 		select {
 		case s.idle <- struct{}{}:
 		default:
 		}
-	}
-}
-
-// reply publishes the frame of an answer.
-func (s *Server) reply(to string, id uint64, a schema.Answer) {
-	b := s.buffers.Get().(*[]byte)
-	*b = schema.AppendReply((*b)[:0], id, a)
-	s.publish(to, *b)
-	if cap(*b) <= 64<<10 { // a rare giant is not kept
-		s.buffers.Put(b)
 	}
 }
 
@@ -320,7 +325,7 @@ func (s *Server) publish(to string, b []byte) {
 // again after that.
 type lookup struct {
 	server *Server
-	reply  string
+	letter *letter
 	id     uint64
 	began  time.Time
 	due    time.Time
@@ -328,16 +333,17 @@ type lookup struct {
 
 // Answered implements schema.Receiver.
 func (l *lookup) Answered(a schema.Answer) {
-	s := l.server
+	s, to, id := l.server, l.letter, l.id
 	now := time.Now()
-	if now.After(l.due) { // nobody waits for it any more
-		s.metrics.outcome(outcomeExpired)
-	} else {
-		s.reply(l.reply, l.id, a)
-		s.metrics.answered(a)
-	}
 	s.metrics.seconds.Observe(now.Sub(l.began).Seconds())
-	l.reply = ""
+	expired := now.After(l.due)
+	l.letter = nil
 	s.lookups.Put(l)
-	s.release()
+	if expired { // nobody waits for it any more
+		s.metrics.outcome(outcomeExpired)
+		to.skip(true)
+	} else {
+		s.metrics.answered(a)
+		to.answer(id, a, true)
+	}
 }

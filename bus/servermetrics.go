@@ -21,6 +21,7 @@ type serverMetrics struct {
 	byCode    [codes]prometheus.Counter
 	other     map[string]prometheus.Counter
 	unsent    prometheus.Counter
+	messages  prometheus.Counter
 	seconds   prometheus.Histogram
 	inFlight  *prometheus.Desc
 	lost      *prometheus.Desc
@@ -33,6 +34,9 @@ func newServerMetrics(s *Server) *serverMetrics {
 		questions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ommer_bus_questions_total", Help: "Questions taken from the bus, by what came of them.",
 		}, []string{"outcome"}),
+		messages: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ommer_bus_answer_messages_total", Help: "Messages that carried the answers.",
+		}),
 		unsent: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "ommer_bus_unsent_answers_total", Help: "Answers that could not be sent for want of a connection.",
 		}),
@@ -70,6 +74,7 @@ func (m *serverMetrics) answered(a schema.Answer) {
 func (m *serverMetrics) Describe(ch chan<- *prometheus.Desc) {
 	m.questions.Describe(ch)
 	m.unsent.Describe(ch)
+	m.messages.Describe(ch)
 	m.seconds.Describe(ch)
 	ch <- m.inFlight
 	ch <- m.lost
@@ -80,6 +85,7 @@ func (m *serverMetrics) Describe(ch chan<- *prometheus.Desc) {
 func (m *serverMetrics) Collect(ch chan<- prometheus.Metric) {
 	m.questions.Collect(ch)
 	m.unsent.Collect(ch)
+	m.messages.Collect(ch)
 	m.seconds.Collect(ch)
 	ch <- prometheus.MustNewConstMetric(m.inFlight, prometheus.GaugeValue, float64(m.server.inFlight.Load()))
 	lost := 0

@@ -33,8 +33,7 @@ const (
 	outage = 2 * time.Second
 )
 
-// shard is a part of the table of asks with its own mutex, clock and reply
-// subjects.
+// shard is a part of the table of asks with its own mutex and clock.
 type shard struct {
 	mu     sync.Mutex
 	c      *Client
@@ -42,7 +41,6 @@ type shard struct {
 	closed bool
 	table  table
 	wheel  wheel
-	lanes  []lane
 	frame  [schema.MaxRequestFrame]byte
 	due    []int32
 	counts counts
@@ -74,32 +72,33 @@ func (s *shard) add(q schema.Question, now, due int64, to schema.Receiver) bool 
 	return true
 }
 
-// send publishes the ask on the first link that takes it, or holds it until one is
-// up. armed says whether the clock knows the ask.
-func (s *shard) send(i int32, a *ask, now int64, armed bool) {
+// send sends the ask over the first link that is up, or holds it until one is. armed
+// says whether the clock knows the ask.
+func (s *shard) send(i int32, a *ask, now int64, armed bool) { s.sendExcept(nil, i, a, now, armed) }
+
+// sendExcept is send over any link but one.
+func (s *shard) sendExcept(lost *clientLink, i int32, a *ask, now int64, armed bool) {
 	n := uint32(len(s.c.links))
-	f := schema.AppendRequest(s.frame[:0], schema.Request{
+	r := schema.Request{
 		ID:       uint64(a.gen)<<32 | uint64(s.index(i)),
 		Budget:   max(time.Duration(a.due-now), time.Millisecond),
 		Question: a.question,
-	})
+	}
 	for k := range n {
 		l := s.c.links[(s.number+k)%n]
-		if !l.Up() {
+		if l == lost || !l.Up() {
 			continue
 		}
-		ln := &s.lanes[l.number]
-		reply := ln.reply
-		if a.missed > 0 {
-			reply = s.exactReply(l, i, a.gen)
-		}
-		if l.nc.PublishRequest(s.c.subjects[a.question.Method()], reply, f) != nil {
+		ln, seq := l.lanes[a.question.Method()], uint64(0)
+		if a.missed == 0 {
+			var wake bool
+			if seq, wake = ln.add(s.index(i), r); wake {
+				l.publishSoon()
+			}
+		} else if l.nc.PublishRequest(ln.subject, s.exactReply(l, i, a.gen), schema.AppendRequest(s.frame[:0], r)) != nil {
 			continue // lost a moment ago; its watcher will say so
 		}
-		a.state, a.link, a.seq = sent, l.number, 0
-		if a.missed == 0 {
-			a.seq = ln.push(i)
-		}
+		a.state, a.link, a.seq = sent, l.number, seq
 		s.wheel.set(&s.table, i, a.due, armed)
 		return
 	}
@@ -146,7 +145,7 @@ func (s *shard) answered(i int32, gen uint32, l *clientLink, answer schema.Answe
 		return v, false
 	}
 	if a.link == l.number && a.state == sent {
-		s.lanes[l.number].confirm(a.seq)
+		l.lanes[a.question.Method()].confirm(a.seq)
 	}
 	if !a.question.Packed && !answer.Packed.IsZero() { // who asked could make nothing of it
 		answer = schema.Answer{Err: errPacked}
@@ -182,27 +181,14 @@ func triesAfter(e *schema.Error) int {
 	}
 }
 
-// missedSome takes a 503 on the shared reply subject. Method zero means that the
-// server did not name the subject.
-func (s *shard) missedSome(l *clientLink, m schema.Method, now int64) {
+// missedAt takes a 503 that can mean the question with a place in l's lane.
+func (s *shard) missedAt(l *clientLink, at blamed, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ln := &s.lanes[l.number]
-	head := true
-	for seq, i := ln.blame(0); seq != 0; seq, i = ln.blame(seq + 1) {
-		a := s.table.at(i)
-		switch {
-		case a.state != sent || a.link != l.number || a.seq != seq: // over since
-		case m != 0 && a.question.Method() != m:
-			head = false
-			continue
-		default:
-			s.missedOne(i, a, now)
-		}
-		if head {
-			ln.confirm(seq)
-		}
-	}
+	i := int32(at.index / uint32(len(s.c.shards)))
+	if a := s.table.at(i); a.state == sent && a.link == l.number && a.seq == at.seq {
+		s.missedOne(i, a, now)
+	} // else it is over since
 }
 
 // missedExactly takes a 503 that names its question.
@@ -227,9 +213,8 @@ func (s *shard) missedOne(i int32, a *ask, now int64) {
 	s.later(i, a, now, pause+rand.N(pause))
 }
 
-// elapse moves the shard's clock and appends what ended to out. It reports the
-// links that have not confirmed what they were sent a tick ago, one bit each.
-func (s *shard) elapse(now int64, out []verdict) (_ []verdict, unconfirmed uint64) {
+// elapse moves the shard's clock and appends what ended to out.
+func (s *shard) elapse(now int64, out []verdict) []verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.due = s.wheel.advance(&s.table, now, s.due[:0])
@@ -246,12 +231,7 @@ func (s *shard) elapse(now int64, out []verdict) (_ []verdict, unconfirmed uint6
 			s.send(i, a, now, false)
 		}
 	}
-	for k := range s.lanes {
-		if s.lanes[k].stale() {
-			unconfirmed |= 1 << k
-		}
-	}
-	return out, unconfirmed
+	return out
 }
 
 // each calls f for every ask in use.
@@ -267,14 +247,22 @@ func (s *shard) each(f func(i int32, a *ask)) {
 func (s *shard) linkDown(l *clientLink, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ln := &s.lanes[l.number]
-	ln.confirm(ln.sent) // no 503 will come
 	s.each(func(i int32, a *ask) {
 		if a.state == sent && a.link == l.number {
 			s.counts.retries[retryLink]++
 			s.send(i, a, now, true)
 		}
 	})
+}
+
+// unsent sends a question over another link that l did not take.
+func (s *shard) unsent(l *clientLink, i int32, gen uint32, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.table.find(i, gen); a != nil && a.state == sent && a.link == l.number && a.seq != 0 {
+		s.counts.retries[retryLink]++
+		s.sendExcept(l, i, a, now, true)
+	}
 }
 
 // linkUp sends what was held.
@@ -303,20 +291,6 @@ func (s *shard) pending() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.table.used
-}
-
-// mark is the last place given away on link l.
-func (s *shard) mark(l *clientLink) uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lanes[l.number].sent
-}
-
-// confirm notes that link l's server has routed everything up to seq.
-func (s *shard) confirm(l *clientLink, seq uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lanes[l.number].confirm(seq)
 }
 
 // refuse counts a question that was answered without being asked.

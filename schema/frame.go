@@ -25,7 +25,8 @@ import (
 // The budget is what is left of the caller's time, so that clocks need not agree.
 // The id is at the same place in every version: a worker can refuse a version
 // that it does not know. Versions stay below 9, so that JSON typed by hand, which
-// begins with white space, '[' or '{', is never taken for a frame.
+// begins with white space, '[' or '{', is never taken for a frame; the last of them
+// is FrameBundle, several frames in one message.
 
 // FrameVersion is the version of the frames that this package writes.
 const FrameVersion = 1

@@ -42,7 +42,7 @@ type Config struct {
 	// 2,048.
 	MaxFetches int
 	// Mailbox is how many questions may wait for one shard; beyond it they are
-	// Overloaded. Default 4,096.
+	// Overloaded. Default 16,384.
 	Mailbox int
 	// Timeout is the time for a question without a deadline. Default 10 s.
 	Timeout time.Duration
@@ -61,7 +61,7 @@ const (
 	DefaultCacheBytes  = 256 << 20
 	DefaultMaxWaiting  = 1 << 16
 	DefaultMaxFetches  = 2048
-	DefaultMailbox     = 4096
+	DefaultMailbox     = 16384
 	DefaultTimeout     = 10 * time.Second
 	DefaultStopTimeout = 10 * time.Second
 )

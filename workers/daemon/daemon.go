@@ -21,7 +21,7 @@ import (
 type Options struct {
 	Upstream    []upstream.URL `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first."`
 	CacheBytes  int64          `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks. Default ${default}; 0 means the same."`
-	MaxInFlight int            `placeholder:"N" default:"4096" help:"Lookups at a time; more are refused at once, so that another worker can take them. Default ${default}; 0 means the same."`
+	MaxInFlight int            `placeholder:"N" default:"32768" help:"Lookups at a time; more are refused at once, so that another worker can take them. Default ${default}; 0 means the same."`
 }
 
 // Validate reports values that cannot work, by the names of their flags.
