@@ -72,12 +72,13 @@ func failed(t testing.TB, l *Loop, why failure, want int) {
 // TestManyAtOnce: what opens hundreds of connections at once (web3.js with as many
 // calls) gets them all.
 func TestManyAtOnce(t *testing.T) {
-	const conns = 400
-	l := start(t, Config{})
+	const conns, patience = 400, time.Minute
+	l := start(t, Config{HandshakeTimeout: patience})
 	addr := listen(t, l, serverTLS(), echoing(nil))
 	raw := make([]net.Conn, conns)
 	for i := range raw {
 		raw[i] = dial(t, addr, 0)
+		_ = raw[i].SetDeadline(time.Now().Add(patience))
 	}
 	waitingHandshakes(t, l, conns, 0, 0)
 	errs := make(chan error, conns)
