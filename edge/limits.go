@@ -25,9 +25,9 @@ type Limits struct {
 	UnwrittenTotal    int `default:"536870912" help:"Bytes that wait for all clients together; one of them may take up a quarter of what is left."`
 	Conns             int `default:"0" help:"Open connections; 0 means nine tenths of the files that the process may open."`
 	ConnsPerAddr      int `default:"0" help:"Open connections of one address (one IPv6 /64); 0 means half of them. Behind a balancer allow all."`
-	Handshakes        int `default:"512" help:"TLS handshakes at a time."`
-	HandshakesPerAddr int `default:"128" help:"TLS handshakes of one address, running or waiting."`
-	HandshakeQueue    int `default:"4096" help:"Connections that wait for their TLS handshake."`
+	Handshakes        int `default:"0" help:"TLS handshakes that compute at a time; 0 means half of the processors."`
+	HandshakesPerAddr int `default:"1024" help:"TLS handshakes of one address."`
+	HandshakeQueue    int `default:"4096" help:"TLS handshakes that wait, for their client or to compute."`
 }
 
 // Timeouts bound how long a client may keep something open. They are tagged like

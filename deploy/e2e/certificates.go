@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -65,14 +66,22 @@ func newCertificates(tb testing.TB) *certificates {
 // its own, as a renewal hook does: first the one file, then the other.
 func (c *certificates) renew(serial int64) {
 	c.tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	c.issue(serial, key, c.certFile, c.keyFile)
+}
+
+// issue writes a certificate for an edge that has this key.
+func (c *certificates) issue(serial int64, key crypto.Signer, certFile, keyFile string) {
+	c.tb.Helper()
 	must := func(err error) {
 		c.tb.Helper()
 		if err != nil {
 			c.tb.Fatal(err)
 		}
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(err)
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "edge"},
 		NotBefore: c.authority.NotBefore, NotAfter: c.authority.NotAfter,
@@ -83,6 +92,6 @@ func (c *certificates) renew(serial int64) {
 	must(err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	must(err)
-	must(os.WriteFile(c.certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leafDER}), 0o600))
-	must(os.WriteFile(c.keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
+	must(os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leafDER}), 0o600))
+	must(os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
 }

@@ -15,8 +15,9 @@
 //
 // Everything else is crypto/tls: which certificate a client gets
 // (ClientHelloInfo.SupportsCertificate, the first pair if none fits), TLS 1.2 and 1.3
-// with its cipher suites, and ALPN, where only http/1.1 is offered: who insists on
-// another protocol is refused with no_application_protocol (RFC 7301 section 3.2).
+// (of the cipher suites of 1.2 those that RFC 9325 recommends), and ALPN, where only
+// http/1.1 is offered: who insists on another protocol is refused with
+// no_application_protocol (RFC 7301 section 3.2).
 //
 // Without a file of ticket keys crypto/tls makes keys of its own, a new one each day,
 // and takes the old ones for a week; they are kept when certificates change, and known

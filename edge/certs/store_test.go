@@ -276,3 +276,24 @@ func TestNoPairs(t *testing.T) {
 		t.Error("made without a certificate")
 	}
 }
+
+// Of the cipher suites of TLS 1.2 those with forward secrecy and authenticated
+// encryption are there, whatever else crypto/tls knows.
+func TestCipherSuites(t *testing.T) {
+	p := newPair(t)
+	issue(t, 1, far, "a.test").write(t, p)
+	s, _ := open(t, Config{Pairs: []Pair{p}})
+	for suite, good := range map[uint16]bool{
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256:       true,
+		tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256: true,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA:          false,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA:          false,
+	} {
+		_, err := connect(t, s.TLS(), &tls.Config{
+			ServerName: "a.test", InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite},
+		})
+		if good != (err == nil) {
+			t.Errorf("%s: %v, want it to be possible: %v", tls.CipherSuiteName(suite), err, good)
+		}
+	}
+}

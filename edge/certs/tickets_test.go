@@ -139,6 +139,7 @@ func TestResume(t *testing.T) {
 			}
 			resumes("rotated", turn.TLS(), turn.TLS(), true, rotate(base64Key+"\n"+hexKey))
 			resumes("the new key first", turn.TLS(), other.TLS(), true, none)
+			resumes("not so at one that has the old key alone", turn.TLS(), a.TLS(), false, none)
 			resumes("removed", a.TLS(), turn.TLS(), false, rotate(base64Key))
 		})
 	}

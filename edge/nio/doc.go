@@ -1,6 +1,7 @@
 // Package nio is an event loop for very many connections: accepting, TLS,
-// reading, bounded writing and time-outs, without a goroutine per connection. It
-// is the only importer of nbio, and knows nothing of HTTP or of what is asked.
+// reading, bounded writing and time-outs, without a goroutine per connection once
+// its TLS handshake is done. It is the only importer of nbio, and knows nothing of
+// HTTP or of what is asked.
 //
 // # Pulling
 //

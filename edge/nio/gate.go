@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// gate counts connections and handshakes, in all and by address, and says no
-// where a limit is reached. Its map has at most as many entries as there are
+// gate counts connections, in all and by address, and the handshakes of each
+// address, and says no where a limit is reached. Its map has at most as many entries as there are
 // connections.
 type gate struct {
 	maxConns, maxConnsPerAddr int
-	maxHandshakes, maxPerAddr int // maxHandshakes: running and waiting
+	maxHandshakesPerAddr      int
 	mu                        sync.Mutex
-	conns, handshakes         int
+	conns                     int
 	addrs                     map[netip.Addr]visits
 	empty                     chan struct{} // closed when conns is 0 after drain was called
 	draining                  bool
@@ -21,7 +21,7 @@ type gate struct {
 
 func (g *gate) init(cfg Config) {
 	g.maxConns, g.maxConnsPerAddr = cfg.MaxConns, cfg.MaxConnsPerAddr
-	g.maxHandshakes, g.maxPerAddr = cfg.Handshakes+max(cfg.HandshakeQueue, 0), cfg.HandshakesPerAddr
+	g.maxHandshakesPerAddr = cfg.HandshakesPerAddr
 	g.addrs = map[netip.Addr]visits{}
 }
 
@@ -68,13 +68,9 @@ func (g *gate) beginHandshake(a netip.Addr) refusal {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v := g.addrs[a]
-	switch {
-	case g.handshakes >= g.maxHandshakes:
-		return refusedHandshakes
-	case g.maxPerAddr >= 0 && int(v.handshakes) >= g.maxPerAddr:
+	if g.maxHandshakesPerAddr >= 0 && int(v.handshakes) >= g.maxHandshakesPerAddr {
 		return refusedHandshakesPerAddr
 	}
-	g.handshakes++
 	v.handshakes++
 	g.addrs[a] = v
 	return ""
@@ -84,7 +80,6 @@ func (g *gate) beginHandshake(a netip.Addr) refusal {
 func (g *gate) endHandshake(a netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.handshakes--
 	v := g.addrs[a]
 	v.handshakes--
 	g.addrs[a] = v

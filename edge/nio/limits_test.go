@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -79,79 +78,6 @@ func TestAddrKey(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestHandshakes: silent clients take all slots, others wait, and accepting goes on.
-func TestHandshakes(t *testing.T) {
-	const patience = 500 * time.Millisecond
-	l := start(t, Config{Handshakes: 2, HandshakeQueue: 2, HandshakeTimeout: patience, HandshakesPerAddr: -1})
-	addr := listen(t, l, serverTLS(), echoing(nil))
-	plainAddr := listen(t, l, nil, echoing(nil))
-	began := time.Now()
-	silent := []net.Conn{dial(t, addr, 0), dial(t, addr, 0)}
-	eventually(t, "two handshakes", func() bool {
-		l.handshakes.mu.Lock()
-		defer l.handshakes.mu.Unlock()
-		return len(l.handshakes.active) == 2
-	})
-	waiting := []net.Conn{dial(t, addr, 0), dial(t, addr, 0)}
-	eventually(t, "two in the queue", func() bool {
-		l.handshakes.mu.Lock()
-		defer l.handshakes.mu.Unlock()
-		return len(l.handshakes.waiting) == 2
-	})
-	refused(t, dial(t, addr, 0))
-	if got := testutil.ToFloat64(l.metrics.refused[refusedHandshakes]); got != 1 {
-		t.Errorf("refused{handshakes} = %v, want 1", got)
-	}
-	exchange(t, dial(t, plainAddr, 0), []byte("accepting goes on"))
-
-	for i, c := range append(silent, waiting...) {
-		if _, err := io.ReadAll(c); err != nil {
-			t.Errorf("silent client %d got %v, want the end", i, err)
-		}
-		if d := time.Since(began); d < patience {
-			t.Errorf("silent client %d was closed after %v, want %v", i, d, patience)
-		}
-	}
-	eventually(t, "four time-outs", func() bool {
-		return testutil.ToFloat64(l.metrics.handshakeFailures[failedTimeout]) == 4
-	})
-	exchange(t, dial(t, addr, tls.VersionTLS13), []byte("room again"))
-}
-
-func TestHandshakesPerAddr(t *testing.T) {
-	l := start(t, Config{HandshakesPerAddr: 1})
-	addr := listen(t, l, serverTLS(), echoing(nil))
-	silent := dial(t, addr, 0)
-	eventually(t, "one handshake", func() bool {
-		l.handshakes.mu.Lock()
-		defer l.handshakes.mu.Unlock()
-		return len(l.handshakes.active) == 1
-	})
-	refused(t, dial(t, addr, 0))
-	if got := testutil.ToFloat64(l.metrics.refused[refusedHandshakesPerAddr]); got != 1 {
-		t.Errorf("refused{handshakes_per_addr} = %v, want 1", got)
-	}
-	_ = silent.Close()
-	eventually(t, "the end of it", func() bool {
-		return testutil.ToFloat64(l.metrics.handshakeFailures[failedGone]) == 1
-	})
-	exchange(t, dial(t, addr, tls.VersionTLS13), []byte("hello"))
-	exchange(t, dial(t, addr, tls.VersionTLS13), []byte("hello, and the first is not counted any more"))
-}
-
-func TestHandshakeFailures(t *testing.T) {
-	l := start(t, Config{})
-	addr := listen(t, l, serverTLS(), echoing(nil))
-	c := dial(t, addr, 0)
-	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.ReadAll(c)
-	eventually(t, "counting it", func() bool {
-		return testutil.ToFloat64(l.metrics.handshakeFailures[failedProtocol]) == 1
-	})
 }
 
 func TestRefusedByHandler(t *testing.T) {

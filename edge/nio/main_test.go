@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 		idlers()
 	case "few files":
 		fewFiles()
+	case "flood":
+		flood()
 	default:
 		goleak.VerifyTestMain(m)
 	}

@@ -9,7 +9,6 @@ type refusal string
 const (
 	refusedConns             refusal = "conns"
 	refusedConnsPerAddr      refusal = "conns_per_addr"
-	refusedHandshakes        refusal = "handshakes"
 	refusedHandshakesPerAddr refusal = "handshakes_per_addr"
 	refusedFiles             refusal = "files"   // no descriptor, or the poller had no room
 	refusedHandler           refusal = "handler" // open returned nil
@@ -23,6 +22,7 @@ const (
 	failedTimeout  failure = "timeout"
 	failedGone     failure = "gone"     // the peer closed or reset the connection
 	failedProtocol failure = "protocol" // whatever crypto/tls did not accept
+	failedCrowded  failure = "crowded"  // it made room for others
 	failedClosing  failure = "closing"  // the loop was closed
 )
 
@@ -85,12 +85,12 @@ func newMetrics(reg prometheus.Registerer, unwritten func() float64) (*metrics, 
 		m.accepted[t] = accepted.WithLabelValues(name)
 	}
 	for _, r := range []refusal{
-		refusedConns, refusedConnsPerAddr, refusedHandshakes, refusedHandshakesPerAddr,
+		refusedConns, refusedConnsPerAddr, refusedHandshakesPerAddr,
 		refusedFiles, refusedHandler, refusedClosing,
 	} {
 		m.refused[r] = refused.WithLabelValues(string(r))
 	}
-	for _, f := range []failure{failedTimeout, failedGone, failedProtocol, failedClosing} {
+	for _, f := range []failure{failedTimeout, failedGone, failedProtocol, failedCrowded, failedClosing} {
 		m.handshakeFailures[f] = failures.WithLabelValues(string(f))
 	}
 	if reg == nil {
