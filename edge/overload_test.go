@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -250,11 +251,11 @@ func TestOverloadOfMemory(t *testing.T) {
 		if resp, body := response(t, r); !resp.Close || body != answer(1, 9) {
 			t.Errorf("%s %v %s, want the answer and Connection: close", resp.Status, resp.Header, body)
 		}
-		if _, err := r.ReadByte(); err != io.EOF {
+		if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
 			t.Errorf("after the answer: %v", err)
 		}
 	})
-	if n, err := idle.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+	if n, err := idle.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("the idle connection got %d bytes, %v", n, err)
 	}
 	works(t, ws, 1)
@@ -405,7 +406,7 @@ func TestOverloadEndsIdle(t *testing.T) {
 	fill(t, 0.87)
 	p.until(t, overload.NoKeepAlive)
 	for i, c := range idle {
-		if n, err := c.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+		if n, err := c.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
 			t.Errorf("idle connection %d: %d bytes, %v", i, n, err)
 		}
 	}

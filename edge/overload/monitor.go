@@ -122,10 +122,10 @@ func (m *Monitor) look() {
 	}
 	m.stage.Store(uint32(is))
 	m.cfg.Changed(is)
-	level, text := slog.LevelWarn, "overloaded: shedding more"
+	level := slog.LevelWarn
 	if is < was {
-		level, text = slog.LevelInfo, "overload is passing: shedding less"
+		level = slog.LevelInfo
 	}
-	m.cfg.Logger.Log(context.Background(), level, text, "stage", is.String(), "was", was.String(),
+	m.cfg.Logger.Log(context.Background(), level, "overload: what is shed has changed", "stage", is.String(), "was", was.String(),
 		"memory", f.used, "memory_percent", int(100*f.ratio[memory]), "delay", f.late, "delay_percent", int(100*f.ratio[delay]))
 }
