@@ -367,9 +367,10 @@ func TestOverloadOfDelay(t *testing.T) {
 		conns[i] = p.open(t, false)
 	}
 	b.on.Store(true)
+	end := time.Now().Add(time.Minute)
 	for _, c := range conns {
 		clients.Go(func() {
-			for refused.Load() < n {
+			for refused.Load() < n && time.Now().Before(end) {
 				send(t, c, lookup(1, 3))
 				switch got := receive(t, c); got {
 				case answer(1, 3):
@@ -384,6 +385,9 @@ func TestOverloadOfDelay(t *testing.T) {
 	}
 	clients.Wait()
 	b.on.Store(false)
+	if refused.Load() < n {
+		t.Fatalf("%d calls were refused; log:\n%s", refused.Load(), p.log)
+	}
 	p.until(t, overload.RefuseConns)
 	works(t, conns[0], 1)
 	if !strings.Contains(p.log.String(), `stage="refuse requests"`) {
@@ -399,6 +403,7 @@ func TestOverloadEndsIdle(t *testing.T) {
 	inUse := p.dial(t, false)
 	io.WriteString(inUse, post(testKey, lookup(8, slow)))
 	eventually(t, "a lookup in flight", func() bool { return p.keeper.waiting() == 1 })
+	begun, rest := p.begun(t, lookup(3, 3))
 	idle := make([]net.Conn, 40) // more than end at once
 	for i := range idle {
 		idle[i] = p.dial(t, i%2 == 0)
@@ -416,6 +421,10 @@ func TestOverloadEndsIdle(t *testing.T) {
 	p.keeper.release()
 	if resp, body := response(t, bufio.NewReader(inUse)); body != answer(8, slow) || !resp.Close {
 		t.Errorf("the connection in use: %s %v %s", resp.Status, resp.Header, body)
+	}
+	io.WriteString(begun, rest)
+	if resp, body := response(t, bufio.NewReader(begun)); body != answer(3, 3) || !resp.Close {
+		t.Errorf("the request that had begun: %s %v %s", resp.Status, resp.Header, body)
 	}
 	works(t, ws, 1)
 }
