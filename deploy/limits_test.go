@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ommer/ommer/edge"
+	"github.com/ommer/ommer/edge/overload"
 )
 
 // LIMITS.md is the one table of limits: no flag may be missing from it.
@@ -18,8 +19,9 @@ func TestLimitsAreListed(t *testing.T) {
 	}
 	words := regexp.MustCompile(`([a-z])([A-Z])`)
 	for prefix, fields := range map[string]reflect.Type{
-		"--limit-":   reflect.TypeFor[edge.Limits](),
-		"--timeout-": reflect.TypeFor[edge.Timeouts](),
+		"--limit-":    reflect.TypeFor[edge.Limits](),
+		"--timeout-":  reflect.TypeFor[edge.Timeouts](),
+		"--overload-": reflect.TypeFor[overload.Limits](),
 	} {
 		for i := range fields.NumField() {
 			f := fields.Field(i)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ommer/ommer/bus/keys"
+	"github.com/ommer/ommer/edge/overload"
 	"github.com/ommer/ommer/schema"
 )
 
@@ -27,6 +29,7 @@ type Config struct {
 
 	Limits   Limits
 	Timeouts Timeouts
+	Overload overload.Limits
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
@@ -47,6 +50,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Timeouts, err = c.Timeouts.withDefaults(); err != nil {
 		return c, fmt.Errorf("edge: %w", err)
+	}
+	if err := setDefaults(reflect.ValueOf(&c.Overload).Elem()); err != nil {
+		return c, fmt.Errorf("edge: --overload-%w", err)
 	}
 	return c, nil
 }

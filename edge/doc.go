@@ -22,6 +22,11 @@
 // rate once the message is complete, before it is parsed (on a WebSocket it is
 // parsed all the same, for the ids); the methods call by call.
 //
+// What is shed when the process is overloaded (package overload says when) is decided at
+// three places as well: the loop closes new connections, the last answer of a queue says
+// Connection: close, and the service refuses requests and messages before it parses
+// them. A request whose header was accepted is answered.
+//
 // The edge decodes no result: a worker renders it, and it is spliced behind the
 // caller's raw id. It knows nothing of Ethereum beyond package schema, and must
 // not link go-ethereum's core or a NATS server.

@@ -21,13 +21,15 @@ var (
 	errClosing  = errors.New("client closed the WebSocket")
 	errPanicked = errors.New("internal failure")
 	errEnded    = errors.New("client hung up")
+	errSpared   = errors.New("idle while the node is overloaded")
 	errAsked    = errors.New("answered for the last time")
 )
 
 // What callers are told. Shared; not to be changed.
 var (
-	errKey      = &jsonrpc.Error{Code: schema.CodeTimeout, Message: "invalid API key"}
-	errSettings = &jsonrpc.Error{Code: schema.CodeTimeout, Message: "rejected by the API key's settings"}
-	errInFlight = &jsonrpc.Error{Code: schema.CodeLimit, Message: "too many requests in flight"}
-	errTooLarge = &jsonrpc.Error{Code: schema.CodeTooLarge, Message: "response too large"}
+	errKey        = &jsonrpc.Error{Code: schema.CodeTimeout, Message: "invalid API key"}
+	errSettings   = &jsonrpc.Error{Code: schema.CodeTimeout, Message: "rejected by the API key's settings"}
+	errInFlight   = &jsonrpc.Error{Code: schema.CodeLimit, Message: "too many requests in flight"}
+	errOverloaded = (&schema.Error{Code: schema.Overloaded}).Reply()
+	errTooLarge   = &jsonrpc.Error{Code: schema.CodeTooLarge, Message: "response too large"}
 )

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ommer/ommer/bus/keys"
 	"github.com/ommer/ommer/edge/http1"
+	"github.com/ommer/ommer/edge/overload"
 	"github.com/ommer/ommer/edge/ws"
 )
 
@@ -167,8 +168,8 @@ func (s *session) writeDone(w *scratch) {
 			s.last = nil
 		}
 		s.queued--
-		if s.node.stopping.Load() && s.first == nil && (s.partial == nil || s.partial.http.idle()) {
-			x.close = true
+		if s.first == nil && (s.partial == nil || s.partial.http.idle()) && !x.close {
+			x.close = s.node.stopping.Load() || s.node.sheds(overload.NoKeepAlive, shedKeepAlive)
 		}
 		s.writeHTTP(x, w)
 		ends, why := x.close, errAsked

@@ -76,6 +76,7 @@ func setDefaults(v reflect.Value) error {
 	for i := range v.NumField() {
 		field, f := v.Type().Field(i), v.Field(i)
 		switch {
+		case f.Kind() == reflect.Bool: // false
 		case f.Int() < 0:
 			return fmt.Errorf("%s: must not be negative", strings.ToLower(field.Name))
 		case f.Int() > 0:

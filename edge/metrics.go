@@ -20,6 +20,7 @@ type metrics struct {
 	webSockets prometheus.Counter
 	ends       map[error]prometheus.Counter
 	rejections map[setting]prometheus.Counter
+	shed       [len(shedNames)]prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -50,7 +51,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	ends := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ommer_edge_sessions_ended_total", Help: "Connections that the edge ended, by reason.",
 	}, []string{"reason"})
-	for _, why := range []error{errIdle, errSlow, errCrowded, errStalled, errSilent, errLeaving, errRevoked, errRejected, errProtocol, errClosing, errEnded, errAsked, errPanicked} {
+	for _, why := range []error{errIdle, errSlow, errCrowded, errStalled, errSilent, errSpared, errLeaving, errRevoked, errRejected, errProtocol, errClosing, errEnded, errAsked, errPanicked} {
 		m.ends[why] = ends.WithLabelValues(why.Error())
 	}
 	rejections := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -59,6 +60,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, by := range []setting{byNetwork, byOrigin, byMethod, byRate} {
 		m.rejections[by] = rejections.WithLabelValues(string(by))
 	}
+	shed := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ommer_edge_overload_shed_total", Help: "What was shed while overloaded; refused connections are in ommer_nio_refused_total.",
+	}, []string{"action"})
+	for action, name := range shedNames {
+		m.shed[action] = shed.WithLabelValues(name)
+	}
 	m.messages = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "ommer_edge_ws_messages_total", Help: "WebSocket messages received.",
 	})
@@ -66,7 +73,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "ommer_edge_ws_opened_total", Help: "WebSocket handshakes accepted.",
 	})
 	if reg != nil {
-		reg.MustRegister(calls, outcomes, responses, ends, rejections, m.messages, m.webSockets)
+		reg.MustRegister(calls, outcomes, responses, ends, rejections, shed, m.messages, m.webSockets)
 	}
 	return m
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ommer/ommer/bus/actor"
 	"github.com/ommer/ommer/edge/http1"
 	"github.com/ommer/ommer/edge/nio"
+	"github.com/ommer/ommer/edge/overload"
 	"github.com/ommer/ommer/edge/ws"
 )
 
@@ -32,6 +33,7 @@ type node struct {
 	loop     *nio.Loop
 	httpPool *http1.Pool
 	wsPool   *ws.Pool
+	overload *overload.Monitor
 	date     http1.Date
 
 	open     atomic.Int64  // sessions
@@ -73,6 +75,10 @@ func newNode(cfg Config, app application) (*Node, error) {
 		idle:   make(chan struct{}, 1),
 	}}
 	n.date.Set(time.Now())
+	if n.overload, err = n.newMonitor(); err != nil {
+		n.Close()
+		return nil, err
+	}
 	if cfg.ReusePort {
 		return n, nil
 	}
@@ -132,12 +138,14 @@ func (n *Node) Run(ctx context.Context) error {
 		return fmt.Errorf("edge: event loop did not start: %w", err)
 	}
 
+	defer n.watch(ctx)()
 	clock := time.NewTicker(time.Second)
 	defer clock.Stop()
 	for running := true; running; {
 		select {
 		case now := <-clock.C:
 			n.date.Set(now)
+			n.closeIdle()
 		case err := <-ended:
 			n.pool.Close()
 			return fmt.Errorf("edge: event loop ended: %w", err)

@@ -67,6 +67,11 @@ var (
 	}
 	refuseSettings = &refusal{status: 403, kind: typeJSON, body: jsonrpc.AppendError(nil, nil, errSettings)}
 
+	refuseOverloaded = &refusal{
+		status: 429, kind: typeJSON, body: jsonrpc.AppendError(nil, nil, errOverloaded),
+		fields: []byte("Retry-After: 1\r\nAccess-Control-Expose-Headers: Retry-After\r\n"),
+	}
+
 	refuseNotFound  = text(404, "not found: the service is at /v3/<API_KEY> and /ws/v3/<API_KEY>", "")
 	refuseVerb      = text(405, "method not allowed: send JSON-RPC with POST", "Allow: POST, OPTIONS\r\n")
 	refuseVerbWS    = text(405, "method not allowed: a WebSocket is opened with GET", "Allow: GET\r\n")
@@ -97,7 +102,7 @@ var (
 var (
 	refuseTimeout = &refusal{status: 408, kind: typeText, body: []byte("request not complete in time\n"), why: errSlow}
 	refuseCrowded = &refusal{
-		status: 429, kind: typeJSON, body: jsonrpc.AppendError(nil, nil, (&schema.Error{Code: schema.Overloaded}).Reply()),
+		status: 429, kind: typeJSON, body: jsonrpc.AppendError(nil, nil, errOverloaded),
 		fields: []byte("Retry-After: 1\r\n"), why: errCrowded,
 	}
 )

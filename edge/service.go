@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ommer/ommer/edge/http1"
+	"github.com/ommer/ommer/edge/overload"
 	"github.com/ommer/ommer/edge/ws"
 	"github.com/ommer/ommer/schema/jsonrpc"
 )
@@ -85,6 +86,8 @@ func (service) judge(s *session, r *http1.Request) (v verdict, upgrade bool) {
 		v.refusal = refuseVerbWS
 	case isWS && !r.Upgrade:
 		v.refusal = refuseNoUpgrade
+	case isWS && s.node.sheds(overload.RefuseRequests, shedRequest):
+		v.refusal = refuseOverloaded
 	case isWS:
 		return v, true
 	case string(r.Method) == "OPTIONS":
@@ -95,6 +98,8 @@ func (service) judge(s *session, r *http1.Request) (v verdict, upgrade bool) {
 		v.refusal = refuseType
 	case isEncoded(r):
 		v.refusal = refuseEncoding
+	case s.node.sheds(overload.RefuseRequests, shedRequest):
+		v.refusal = refuseOverloaded
 	}
 	return v, false
 }
@@ -186,7 +191,9 @@ func (service) message(s *session, _ ws.Event, text []byte, w *scratch) {
 	}
 	s.node.metrics.messages.Inc()
 	t := terms{key: s.key, room: s.room()}
-	if over, ok := s.key.Admit(); !ok {
+	if s.node.sheds(overload.RefuseRequests, shedMessage) {
+		t.refuse = errOverloaded
+	} else if over, ok := s.key.Admit(); !ok {
 		s.node.metrics.rejected(byRate)
 		t.refuse = errRate(over)
 	}

@@ -25,6 +25,7 @@ const (
 	sigKey                         // its key may have been revoked, or good for less
 	sigLeave                       // the node is stopping
 	sigClosed                      // the connection is gone
+	sigSpare                       // leave if idle: the node is overloaded
 )
 
 // phase is what a session speaks.
@@ -42,7 +43,8 @@ const (
 // (part of a request) is in partial.
 type session struct {
 	cell  actor.Cell
-	inbox atomic.Pointer[exchange] // answered, newest first; the only field touched from outside
+	inbox atomic.Pointer[exchange] // answered, newest first; touched from outside
+	idle  atomic.Bool              // it waits for an HTTP request; read from outside
 
 	node   *node
 	conn   *nio.Conn
@@ -237,6 +239,9 @@ func (s *session) turn(bits uint32, w *scratch) (again bool) {
 	}
 	again = s.read(w)
 	s.leave(w)
+	if bits&sigSpare != 0 {
+		s.spare(w)
+	}
 	s.write(w)
 	s.setTimer(bits&sigDrained != 0)
 	return again
@@ -530,6 +535,9 @@ func (s *session) setTimer(drained bool) {
 	}
 	if s.timer != want || restart {
 		s.timer = want
+		if idle := want == timerIdle; idle != s.idle.Load() {
+			s.idle.Store(idle)
+		}
 		s.conn.SetTimeout(after)
 	}
 }

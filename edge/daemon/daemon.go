@@ -101,7 +101,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 	d.node, err = edge.New(edge.Config{
 		HTTPS: string(cfg.HTTPS), HTTP: string(cfg.HTTP), TLS: config, ReusePort: cfg.ReusePort,
 		Keys: d.keys, Network: cfg.Network, Resolver: d.client,
-		Limits: cfg.Limits, Timeouts: cfg.Timeouts,
+		Limits: cfg.Limits, Timeouts: cfg.Timeouts, Overload: cfg.Overload,
 		Logger: cfg.Log, Registerer: cfg.Admin.Registry,
 	})
 	if err != nil {
@@ -111,6 +111,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 	cfg.Admin.Check("nats", d.linked)
 	cfg.Admin.Check("keys", d.loaded)
 	cfg.Admin.Check("lookup", func() error { return *d.probed.Load() })
+	cfg.Admin.Check("overload", d.node.Overloaded)
 	if cfg.ReusePort {
 		cfg.Admin.Check("listeners", d.listens)
 	}

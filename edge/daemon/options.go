@@ -16,6 +16,7 @@ import (
 	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/edge"
 	"github.com/ommer/ommer/edge/certs"
+	"github.com/ommer/ommer/edge/overload"
 )
 
 // Options are the flags of an edge.
@@ -28,8 +29,9 @@ type Options struct {
 
 	ReusePort bool `name:"reuseport" help:"Share --https and --http with other edges that have this flag, so that a new edge can take over from an old one: it listens once it is ready, and leaves without losing a connection. Linux only."`
 
-	Limits   edge.Limits   `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold (0 means the default):"`
-	Timeouts edge.Timeouts `embed:"" prefix:"timeout-" group:"Time-outs (0 means the default):"`
+	Limits   edge.Limits     `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold (0 means the default):"`
+	Timeouts edge.Timeouts   `embed:"" prefix:"timeout-" group:"Time-outs (0 means the default):"`
+	Overload overload.Limits `embed:"" prefix:"overload-" group:"When to shed load (0 means the default):"`
 }
 
 // maxLookup is the longest that the bus keeps a question.
@@ -51,7 +53,7 @@ func (o Options) Validate() error {
 	case o.Timeouts.Lookup > maxLookup:
 		return fmt.Errorf("--timeout-lookup: must be %v at most", maxLookup)
 	}
-	return o.Limits.Validate()
+	return errors.Join(o.Limits.Validate(), o.Overload.Validate())
 }
 
 // Certificates reads the files of certificates and ticket keys, nil when none are

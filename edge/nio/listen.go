@@ -186,6 +186,11 @@ func (l *Loop) accept(s *listener) {
 
 // admit counts a new connection in and passes it on.
 func (l *Loop) admit(n *newcomer) {
+	if l.refusing.Load() {
+		l.metrics.refused[refusedOverload].Inc()
+		_ = n.conn.Close()
+		return
+	}
 	if r := l.gate.enter(n.addr); r != "" {
 		l.metrics.refused[r].Inc()
 		_ = n.conn.Close()

@@ -22,6 +22,7 @@ type Loop struct {
 	drained    drainedList
 	buffers    buffers
 	unwritten  atomic.Int64 // bytes queued, all connections
+	refusing   atomic.Bool  // see Refuse
 
 	mu        sync.Mutex
 	engine    *engine // nil until Run; constant afterwards
@@ -115,6 +116,30 @@ func (l *Loop) Each(f func(*Conn)) {
 		}
 	}
 }
+
+// EachTimed calls f with the connections that have a handler and a time-out, and what
+// is left until then. Connections whose time-out is changed meanwhile may be left out
+// or come twice; for that, nobody has to wait until all were looked at.
+func (l *Loop) EachTimed(f func(c *Conn, left time.Duration)) {
+	var conns []timedConn
+	for i := range slots {
+		conns = l.wheel.appendSlot(i, conns[:0])
+		for _, c := range conns {
+			if c.state.Load()&(stateReady|stateClosed) == stateReady {
+				f(c.Conn, time.Duration(c.left)*tick)
+			}
+		}
+	}
+}
+
+// Refuse has new connections closed as soon as they are accepted, before a TLS
+// handshake, until it is called with false.
+//
+// Not accepting them would be worse for who connects: the kernel goes on making
+// connections, which wait in its queue where a balancer takes them for good ones, and
+// then drops what a client sends until that gives up. One that is closed is tried
+// elsewhere at once, and the listener is there again the moment it is wanted.
+func (l *Loop) Refuse(refuse bool) { l.refusing.Store(refuse) }
 
 // AwaitHandshakes waits until ctx ends or no TLS handshake runs or waits. What was
 // accepted before the call has its session then, or was closed.

@@ -13,6 +13,7 @@ const (
 	refusedFiles             refusal = "files"   // no descriptor, or the poller had no room
 	refusedHandler           refusal = "handler" // open returned nil
 	refusedClosing           refusal = "closing"
+	refusedOverload          refusal = "overload" // see Loop.Refuse
 )
 
 // failure is why a handshake came to nothing; a metric's label.
@@ -57,7 +58,7 @@ func newMetrics(reg prometheus.Registerer, unwritten func() float64) (*metrics, 
 	}, []string{"transport"})
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ommer_nio_refused_total",
-		Help: "Connections closed as soon as they were accepted, by the limit that was reached.",
+		Help: "Connections closed as soon as they were accepted, by the reason: the limit that was reached, or overload.",
 	}, []string{"reason"})
 	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ommer_nio_handshake_failures_total",
@@ -86,7 +87,7 @@ func newMetrics(reg prometheus.Registerer, unwritten func() float64) (*metrics, 
 	}
 	for _, r := range []refusal{
 		refusedConns, refusedConnsPerAddr, refusedHandshakesPerAddr,
-		refusedFiles, refusedHandler, refusedClosing,
+		refusedFiles, refusedHandler, refusedClosing, refusedOverload,
 	} {
 		m.refused[r] = refused.WithLabelValues(string(r))
 	}

@@ -124,6 +124,25 @@ func (w *wheel) appendAll(conns []*Conn) []*Conn {
 	return conns
 }
 
+// appendSlot appends the connections of one slot, each with the ticks that are left
+// until its time-out.
+func (w *wheel) appendSlot(slot int, conns []timedConn) []timedConn {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := w.slot[slot]; c != nil; c = c.timer.next {
+		if due := c.timer.due.Load(); due != 0 {
+			conns = append(conns, timedConn{c, due - min(due, w.now)})
+		}
+	}
+	return conns
+}
+
+// timedConn is a connection with a time-out.
+type timedConn struct {
+	*Conn
+	left uint32 // ticks
+}
+
 // place links the connection into the slot of the tick, or the last one before it.
 func (w *wheel) place(c *Conn, due uint32) {
 	at := max(w.now+1, min(due, w.now+slots-1))

@@ -15,6 +15,7 @@ import (
 	"github.com/ommer/ommer/edge"
 	"github.com/ommer/ommer/edge/certs"
 	edged "github.com/ommer/ommer/edge/daemon"
+	"github.com/ommer/ommer/edge/overload"
 	"github.com/ommer/ommer/schema"
 	workerd "github.com/ommer/ommer/workers/daemon"
 	"github.com/ommer/ommer/workers/upstream"
@@ -35,6 +36,7 @@ type serve struct {
 
 	Limits   edge.Limits     `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold (0 means the default):"`
 	Timeouts edge.Timeouts   `embed:"" prefix:"timeout-" group:"Time-outs (0 means the default):"`
+	Overload overload.Limits `embed:"" prefix:"overload-" group:"When to shed load (0 means the default):"`
 	Worker   workerd.Options `embed:""`
 	Process  process.Options `embed:""`
 }
@@ -52,7 +54,7 @@ func (s *serve) Run(std streams) (err error) {
 	if err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
-	options := edged.Options{HTTPS: s.HTTPS, HTTP: s.HTTP, TLSCert: s.TLSCert, TLSKey: s.TLSKey, Tickets: s.Tickets, Limits: s.Limits, Timeouts: s.Timeouts}
+	options := edged.Options{HTTPS: s.HTTPS, HTTP: s.HTTP, TLSCert: s.TLSCert, TLSKey: s.TLSKey, Tickets: s.Tickets, Limits: s.Limits, Timeouts: s.Timeouts, Overload: s.Overload}
 	if err := errors.Join(options.Validate(), s.Worker.Validate()); err != nil {
 		return process.Usage{Err: err}
 	}
