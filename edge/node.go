@@ -33,6 +33,7 @@ type node struct {
 	httpPool *http1.Pool
 	wsPool   *ws.Pool
 	date     http1.Date
+	shares   shares
 
 	open     atomic.Int64  // sessions
 	held     atomic.Int64  // bytes of their partial messages
@@ -73,6 +74,8 @@ func newNode(cfg Config, app application) (*Node, error) {
 		idle:   make(chan struct{}, 1),
 	}}
 	n.date.Set(time.Now())
+	conns, ofOne := loop.MaxConns()
+	n.shares.init(l.InFlightTotal, 0 <= ofOne && ofOne < conns) // else they are those of a balancer
 	if cfg.ReusePort {
 		return n, nil
 	}
@@ -206,7 +209,7 @@ func (n *Node) await(ctx context.Context) bool {
 // accept makes the session of a new connection.
 func (n *node) accept(c *nio.Conn) nio.Handler {
 	n.open.Add(1)
-	s := &session{node: n, conn: c, leaving: n.stopping.Load()}
+	s := &session{node: n, conn: c, leaving: n.stopping.Load(), slot: n.shares.slot(c.RemoteAddr().Addr())}
 	s.setTimer(false)
 	return s
 }

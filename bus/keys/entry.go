@@ -17,6 +17,9 @@ type Entry struct {
 	rules    atomic.Pointer[rules] // nil: no restriction
 	budget   budget
 
+	// Lookups is how many are asked under the key at this moment. Whoever asks counts.
+	Lookups atomic.Int64
+
 	// The directory's alone, under its mutex.
 	revision uint64
 	seen     uint64 // the load in which the bucket last had it
