@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -221,6 +222,7 @@ func (x *exchange) render(w *scratch, limit int) {
 		}
 		return
 	}
+	w.body = slices.Grow(w.body, min(x.size(), limit)) // growing in steps copies it several times
 	packed, full := 0, false
 	for i := range x.calls {
 		c := &x.calls[i]
@@ -241,6 +243,16 @@ func (x *exchange) render(w *scratch, limit int) {
 	if len(w.body) > 0 {
 		w.body = append(w.body, ']')
 	}
+}
+
+// size is about how many bytes the answers to a batch take.
+func (x *exchange) size() int {
+	const frame = len(`{"jsonrpc":"2.0","id":,"result":},`)
+	n := len("[]")
+	for i := range x.calls {
+		n += frame + len(x.calls[i].id) + len(x.calls[i].answer.Result)
+	}
+	return n
 }
 
 func (c *call) render(w *scratch) {
