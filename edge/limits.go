@@ -12,20 +12,21 @@ import (
 // place of defaults and descriptions: flags, help texts and New read them. A zero
 // field means the default.
 type Limits struct {
-	Body          int `default:"1048576" help:"Bytes of an HTTP request's body."`
-	Message       int `default:"1048576" help:"Bytes of a WebSocket message, its fragments together."`
-	Batch         int `default:"1000" help:"Calls in one batch."`
-	Response      int `default:"25000000" help:"Bytes of the answers to one batch."`
-	Pipeline      int `default:"16" help:"HTTP requests of one connection that wait for their answer; beyond it the connection is not read."`
-	InFlight      int `default:"1024" help:"Lookups of one connection that wait for their answer."`
-	InFlightTotal int `default:"4096" help:"Lookups that are asked at a time, for all clients; the others wait. A key and an address get half of what is left, a connection half of what these have left of that."`
-	Unread        int `default:"262144" help:"Bytes that wait for a client beyond which it is not read."`
-	Unwritten     int `default:"33554432" help:"Bytes that wait for a client beyond which it is closed."`
+	Body      int `default:"1048576" help:"Bytes of an HTTP request's body."`
+	Message   int `default:"1048576" help:"Bytes of a WebSocket message, its fragments together."`
+	Batch     int `default:"1000" help:"Calls in one batch."`
+	Response  int `default:"25000000" help:"Bytes of the answers to one batch."`
+	Pipeline  int `default:"16" help:"HTTP requests of one connection that wait for their answer; beyond it the connection is not read."`
+	InFlight  int `default:"1024" help:"Lookups of one connection that wait for their answer."`
+	Unread    int `default:"262144" help:"Bytes that wait for a client beyond which it is not read."`
+	Unwritten int `default:"33554432" help:"Bytes that wait for a client beyond which it is closed."`
 
+	InFlightTotal     int `default:"4096" help:"Lookups that are asked at a time, for all clients; the others wait. A key or an address may take half of what is left, a connection half of what these have left of that."`
 	InputTotal        int `default:"536870912" help:"Bytes of messages that have come in part, of all clients together."`
 	UnwrittenTotal    int `default:"536870912" help:"Bytes that wait for all clients together; one of them may take up a quarter of what is left."`
 	Conns             int `default:"0" help:"Open connections; 0 means nine tenths of the files that the process may open."`
 	ConnsPerAddr      int `default:"0" help:"Open connections of one address (one IPv6 /64); 0 means half of them. Behind a balancer allow all."`
+	ConnsPerKey       int `default:"0" help:"Open WebSockets of one key, unless its settings say otherwise; 0 means half of all connections."`
 	Handshakes        int `default:"512" help:"TLS handshakes at a time."`
 	HandshakesPerAddr int `default:"128" help:"TLS handshakes of one address, running or waiting."`
 	HandshakeQueue    int `default:"4096" help:"Connections that wait for their TLS handshake."`

@@ -67,6 +67,10 @@ func newNode(cfg Config, app application) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	conns, ofOne := loop.MaxConns()
+	if cfg.Limits.ConnsPerKey == 0 {
+		cfg.Limits.ConnsPerKey = max(conns/2, 1)
+	}
 	n := &Node{node: node{
 		cfg: cfg, app: app, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
 		pool: actor.NewPool(0), loop: loop, httpPool: http1.NewPool(http1.Limits{Body: l.Body}),
@@ -74,7 +78,6 @@ func newNode(cfg Config, app application) (*Node, error) {
 		idle:   make(chan struct{}, 1),
 	}}
 	n.date.Set(time.Now())
-	conns, ofOne := loop.MaxConns()
 	n.shares.init(l.InFlightTotal, 0 <= ofOne && ofOne < conns) // else they are those of a balancer
 	if cfg.ReusePort {
 		return n, nil

@@ -154,37 +154,37 @@ func (s *session) Expired() { s.signal(sigExpired) }
 // Closed implements nio.Handler.
 func (s *session) Closed(error) { s.signal(sigClosed) }
 
-// Run implements actor.Runner: turns, until nothing is left to do.
+// Run implements actor.Runner: one turn. What else there is to do by then waits until
+// others had theirs, on the pool: no session holds a poller, which has other
+// connections, for longer.
 func (s *session) Run() {
 	defer s.contain()
 	w := scratches.Get().(*scratch)
-	for {
-		again := s.turn(s.cell.Take(), w)
-		if cap(w.out) > keptOut {
-			w.out = nil
-		}
-		if cap(w.body) > keptOut {
-			w.body = nil
-		}
-		if cap(w.zipper.out) > keptOut {
-			w.zipper.out = nil
-		}
-		if cap(w.calls) > keptCalls {
-			w.calls = nil
-		}
-		clear(w.splices[:cap(w.splices)])
-		if cap(w.splices) > keptCalls {
-			w.splices = nil
-		}
-		if again { // more input than one turn's share; the cell stays ours
-			scratches.Put(w)
-			s.node.pool.Submit(s)
-			return
-		}
-		if s.cell.Rest() {
-			scratches.Put(w)
-			return
-		}
+	again := s.turn(s.cell.Take(), w)
+	w.trim()
+	scratches.Put(w)
+	if again || !s.cell.Rest() { // the cell stays ours
+		s.node.pool.Submit(s)
+	}
+}
+
+// trim lets go of what one turn has made larger than most need.
+func (w *scratch) trim() {
+	if cap(w.out) > keptOut {
+		w.out = nil
+	}
+	if cap(w.body) > keptOut {
+		w.body = nil
+	}
+	if cap(w.zipper.out) > keptOut {
+		w.zipper.out = nil
+	}
+	if cap(w.calls) > keptCalls {
+		w.calls = nil
+	}
+	clear(w.splices[:cap(w.splices)])
+	if cap(w.splices) > keptCalls {
+		w.splices = nil
 	}
 }
 
@@ -203,7 +203,7 @@ func (s *session) contain() {
 	}
 	s.partial, s.first, s.last, s.waiting, s.held = nil, nil, nil, nil, 0
 	if s.phase != gone {
-		s.phase = gone
+		s.turnTo(gone)
 		s.node.forget()
 	}
 	s.conn.Close(errPanicked)
@@ -249,7 +249,7 @@ func (s *session) turn(bits uint32, w *scratch) (again bool) {
 		s.expired(w)
 	}
 	again = s.read(w)
-	again = s.ask(w) || again
+	again = s.ask() || again
 	s.leave(w)
 	s.write(w)
 	s.setTimer(bits&sigDrained != 0)
@@ -290,7 +290,7 @@ func (s *session) begin(x *exchange, w *scratch) {
 
 // ask asks what waits for it, in the order in which it came, as far as the session's
 // share and turn go. It reports whether more could be asked at once.
-func (s *session) ask(w *scratch) (again bool) {
+func (s *session) ask() (again bool) {
 	if s.phase > speaksWS { // nobody would hear the answers
 		s.waiting, s.lastWaiting = nil, nil
 		return false
@@ -494,7 +494,7 @@ func (s *session) drop() {
 func (s *session) ended(err error, w *scratch) {
 	switch {
 	case !errors.Is(err, io.EOF):
-		s.phase = saysGoodbye
+		s.turnTo(saysGoodbye)
 		s.conn.Close(err)
 	case s.phase == speaksHTTP && s.last != nil:
 		s.deaf, s.last.close = true, true
@@ -518,7 +518,7 @@ func (s *session) write(w *scratch) {
 	case errors.Is(err, nio.ErrOverflow):
 		s.stalled()
 	default:
-		s.phase = saysGoodbye
+		s.turnTo(saysGoodbye)
 		s.conn.Close(err)
 	}
 }
@@ -526,7 +526,7 @@ func (s *session) write(w *scratch) {
 // stalled ends a connection whose client leaves too much unread.
 func (s *session) stalled() {
 	wasWS := s.phase == speaksWS
-	s.phase = saysGoodbye
+	s.turnTo(saysGoodbye)
 	s.node.metrics.ended(errStalled)
 	if wasWS && s.conn.Write(ws.AppendClose(nil, ws.CodeTryAgainLater, "client does not read")) == nil {
 		s.conn.CloseAfterFlush()
@@ -540,13 +540,28 @@ func (s *session) goodbye(w *scratch, why error) {
 	if s.phase > speaksWS {
 		return
 	}
+	s.release() // before the client can know that it may open another
 	s.write(w)
 	if s.phase > speaksWS {
 		return
 	}
-	s.phase = saysGoodbye
+	s.turnTo(saysGoodbye)
 	s.node.metrics.ended(why)
 	s.conn.CloseAfterFlush()
+}
+
+// turnTo begins a phase in which nothing is read.
+func (s *session) turnTo(p phase) {
+	s.phase = p
+	s.release()
+}
+
+// release counts a WebSocket out, once. From here on the session has no key.
+func (s *session) release() {
+	if s.key != nil {
+		s.key.Close()
+		s.key = nil
+	}
 }
 
 // leave ends the session when the node is stopping and nothing is owed. What a
@@ -567,7 +582,7 @@ func (s *session) leave(w *scratch) {
 // bury gives everything back. Exchanges that are still asked for come back
 // through the inbox.
 func (s *session) bury() {
-	s.phase = gone
+	s.turnTo(gone)
 	s.drop()
 	for x := s.first; x != nil; {
 		next := x.next
