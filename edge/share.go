@@ -52,7 +52,9 @@ func (p *shares) room(k *keys.Entry, slot uint16, mine int32) int {
 	if p.byAddr {
 		taken = max(taken, p.addrs[slot].Load())
 	}
-	room := int(((p.total-p.asked.Load())/2-taken)/2) - int(mine)
+	// The most for which mine+room <= ((free-room)/2 - (taken+room)) / 2.
+	free := p.total - p.asked.Load()
+	room := int(free-2*taken-4*int64(mine)) / 7
 	if mine == 0 {
 		room = max(room, 1)
 	}
