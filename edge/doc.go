@@ -14,6 +14,10 @@
 // to be answered. On HTTP the exchanges of a connection wait in a queue and leave
 // in order; on a WebSocket each leaves when it is complete.
 //
+// What a session asks is bounded by a share of what all of them may have asked (see
+// shares). What is beyond it waits in the session, in order, until answers come; so
+// does what is beyond a turn, in which others are not served, until others had theirs.
+//
 // What becomes of a request or a message is the application's affair: the JSON-RPC
 // service, or the echo of NewEcho, by which the rest can be tested.
 //

@@ -164,7 +164,7 @@ func answer(id, number int) string {
 }
 
 // response reads one HTTP response.
-func response(t *testing.T, r *bufio.Reader) (*http.Response, string) {
+func response(t testing.TB, r *bufio.Reader) (*http.Response, string) {
 	t.Helper()
 	resp, err := http.ReadResponse(r, nil)
 	if err != nil {

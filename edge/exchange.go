@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,17 +19,25 @@ type exchange struct {
 	next    *exchange // in the session's queue (HTTP)
 	link    *exchange // in the session's stack of answered exchanges
 
-	// pending counts the answers that are missing, and one more while asking.
+	behind *exchange // that waits to be asked after it
+
+	// pending counts the answers that have to come until the session gets the
+	// exchange back: those that it awaits less those that have come.
 	pending atomic.Int32
 
-	verdict       // how to answer, on HTTP
-	http    bool  // in the session's queue
-	batch   bool  // answer with an array
-	done    bool  // every answer is there
-	asked   int32 // calls that count as in flight
-	calls   []call
-	ids     []byte // what the calls' ids alias
-	inline  [1]call
+	verdict        // how to answer, on HTTP; the key on both
+	http     bool  // in the session's queue
+	batch    bool  // answer with an array
+	done     bool  // every answer is there
+	lookups  int32 // calls that count as in flight
+	unasked  int32 // of them
+	out      int32 // of them, asked and not known to be answered
+	awaited  int32 // of them, those that pending was raised by; 0 when the session has it back
+	at       int32 // the first call that was not looked at for asking
+	deadline time.Time
+	calls    []call
+	ids      []byte // what the calls' ids alias
+	inline   [1]call
 }
 
 // call is one request of an exchange. It is the schema.Receiver of its answer.
@@ -76,8 +85,9 @@ func newExchange(s *session, n int) *exchange {
 
 // release gives the exchange back. Nobody may hold it or one of its calls.
 func (x *exchange) release() {
-	x.session, x.next, x.link = nil, nil, nil
-	x.verdict, x.http, x.batch, x.done, x.asked = verdict{}, false, false, false, 0
+	x.session, x.next, x.link, x.behind = nil, nil, nil, nil
+	x.verdict, x.http, x.batch, x.done = verdict{}, false, false, false
+	x.lookups, x.at = 0, 0
 	clear(x.calls)
 	if cap(x.calls) > keptCalls {
 		x.calls = nil
@@ -139,11 +149,11 @@ func (x *exchange) fill(parsed []jsonrpc.Call, t terms) {
 		switch {
 		case c.err != nil:
 			c.kind = refused
-		case int(x.asked) >= t.room:
+		case int(x.lookups) >= t.room:
 			c.kind, c.err = refused, errInFlight
 		default:
 			c.kind = lookedUp
-			x.asked++
+			x.lookups++
 		}
 	}
 }
@@ -170,26 +180,32 @@ func (x *exchange) rejected() bool {
 	return !x.batch && len(x.calls) == 1 && x.calls[0].err == errSettings
 }
 
-// ask sends the questions. When the last answer is there, which may be before
-// ask returns, the exchange is handed to its session.
-func (x *exchange) ask(r schema.Resolver, deadline time.Time) {
-	x.pending.Store(x.asked + 1)
-	for i := range x.calls {
-		if c := &x.calls[i]; c.kind == lookedUp {
-			r.Resolve(c.question, deadline, c)
+// ask sends the next n questions.
+func (x *exchange) ask(r schema.Resolver, n int32) {
+	for x.unasked -= n; n > 0; x.at++ {
+		if c := &x.calls[x.at]; c.kind == lookedUp {
+			r.Resolve(c.question, x.deadline, c)
+			n--
 		}
 	}
-	x.countDown()
+}
+
+// await has the exchange handed to its session, which may be at once: when
+// everything is answered, or half of what was asked while there is more to ask.
+func (x *exchange) await() {
+	x.awaited = x.out
+	if x.unasked > 0 {
+		x.awaited = (x.out + 1) / 2
+	}
+	if x.pending.Add(x.awaited) <= 0 {
+		x.session.answered(x)
+	}
 }
 
 // Answered implements schema.Receiver.
 func (c *call) Answered(a schema.Answer) {
 	c.answer = a
-	c.exchange.countDown()
-}
-
-func (x *exchange) countDown() {
-	if x.pending.Add(-1) == 0 {
+	if x := c.exchange; x.pending.Add(-1) == 0 {
 		x.session.answered(x)
 	}
 }
@@ -206,6 +222,7 @@ func (x *exchange) render(w *scratch, limit int) {
 		}
 		return
 	}
+	w.body = slices.Grow(w.body, min(x.size(), limit)) // growing in steps copies it several times
 	packed, full := 0, false
 	for i := range x.calls {
 		c := &x.calls[i]
@@ -226,6 +243,16 @@ func (x *exchange) render(w *scratch, limit int) {
 	if len(w.body) > 0 {
 		w.body = append(w.body, ']')
 	}
+}
+
+// size is about how many bytes the answers to a batch take.
+func (x *exchange) size() int {
+	const frame = len(`{"jsonrpc":"2.0","id":,"result":},`)
+	n := len("[]")
+	for i := range x.calls {
+		n += frame + len(x.calls[i].id) + len(x.calls[i].answer.Result)
+	}
+	return n
 }
 
 func (c *call) render(w *scratch) {

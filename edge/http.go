@@ -114,6 +114,9 @@ func (s *session) upgrade(r *http1.Request, v verdict, w *scratch) {
 		// A client cannot know the answer to what it sent before, nor may it
 		// send a body: it is not a handshake that anyone means.
 		v.refusal = refusalFor(400)
+	case !s.node.opens(v.key):
+		s.node.metrics.rejected(byConns)
+		v.refusal = refuseKeyConns
 	default:
 		s.node.metrics.responded(101)
 		w.out = ws.AppendUpgrade(w.out, h.Key)

@@ -21,10 +21,12 @@ type Limits struct {
 	Unread    int `default:"262144" help:"Bytes that wait for a client beyond which it is not read."`
 	Unwritten int `default:"33554432" help:"Bytes that wait for a client beyond which it is closed."`
 
+	InFlightTotal     int `default:"4096" help:"Lookups that are asked at a time, for all clients; the others wait. A key or an address may take half of what is left, a connection half of what these have left of that."`
 	InputTotal        int `default:"536870912" help:"Bytes of messages that have come in part, of all clients together."`
 	UnwrittenTotal    int `default:"536870912" help:"Bytes that wait for all clients together; one of them may take up a quarter of what is left."`
 	Conns             int `default:"0" help:"Open connections; 0 means nine tenths of the files that the process may open."`
 	ConnsPerAddr      int `default:"0" help:"Open connections of one address (one IPv6 /64); 0 means half of them. Behind a balancer allow all."`
+	ConnsPerKey       int `default:"0" help:"Open WebSockets of one key, unless its settings say otherwise; 0 means half of all connections."`
 	Handshakes        int `default:"0" help:"TLS handshakes that compute at a time; 0 means half of the processors."`
 	HandshakesPerAddr int `default:"1024" help:"TLS handshakes of one address."`
 	HandshakeQueue    int `default:"4096" help:"TLS handshakes that wait, for their client or to compute."`

@@ -55,9 +55,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.ends[why] = ends.WithLabelValues(why.Error())
 	}
 	rejections := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "ommer_edge_settings_rejections_total", Help: "What the settings of its key have refused: requests and messages by origin, network or rate, calls by method.",
+		Name: "ommer_edge_settings_rejections_total", Help: "What the settings of its key have refused: requests and messages by origin, network or rate, calls by method, handshakes by max-conns, the edge's own limit included.",
 	}, []string{"setting"})
-	for _, by := range []setting{byNetwork, byOrigin, byMethod, byRate} {
+	for _, by := range []setting{byNetwork, byOrigin, byMethod, byRate, byConns} {
 		m.rejections[by] = rejections.WithLabelValues(string(by))
 	}
 	shed := prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -35,6 +35,7 @@ type node struct {
 	wsPool   *ws.Pool
 	overload *overload.Monitor
 	date     http1.Date
+	shares   shares
 
 	open     atomic.Int64  // sessions
 	held     atomic.Int64  // bytes of their partial messages
@@ -68,6 +69,10 @@ func newNode(cfg Config, app application) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	conns, ofOne := loop.MaxConns()
+	if cfg.Limits.ConnsPerKey == 0 {
+		cfg.Limits.ConnsPerKey = max(conns/2, 1)
+	}
 	n := &Node{node: node{
 		cfg: cfg, app: app, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
 		pool: actor.NewPool(0), loop: loop, httpPool: http1.NewPool(http1.Limits{Body: l.Body}),
@@ -79,6 +84,7 @@ func newNode(cfg Config, app application) (*Node, error) {
 		n.Close()
 		return nil, err
 	}
+	n.shares.init(l.InFlightTotal, 0 <= ofOne && ofOne < conns) // else they are those of a balancer
 	if cfg.ReusePort {
 		return n, nil
 	}
@@ -214,7 +220,7 @@ func (n *Node) await(ctx context.Context) bool {
 // accept makes the session of a new connection.
 func (n *node) accept(c *nio.Conn) nio.Handler {
 	n.open.Add(1)
-	s := &session{node: n, conn: c, leaving: n.stopping.Load()}
+	s := &session{node: n, conn: c, leaving: n.stopping.Load(), slot: n.shares.slot(c.RemoteAddr().Addr())}
 	s.setTimer(false)
 	return s
 }

@@ -107,6 +107,12 @@ var (
 	}
 )
 
+// refuseKeyConns answers the handshake of a key that has as many WebSockets as it may.
+var refuseKeyConns = &refusal{
+	status: 429, kind: typeJSON, body: refuseCrowded.body,
+	fields: []byte("Retry-After: 1\r\n"),
+}
+
 // byStatus holds what the parser refuses with.
 var byStatus = map[int]*refusal{
 	400: text(400, "bad request", ""),

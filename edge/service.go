@@ -2,7 +2,6 @@ package edge
 
 import (
 	"bytes"
-	"time"
 
 	"github.com/ommer/ommer/edge/http1"
 	"github.com/ommer/ommer/edge/overload"
@@ -162,7 +161,7 @@ func (service) request(s *session, v verdict, w *scratch) {
 		s.enqueue(s.canned(v), w)
 		return
 	}
-	// The message is bounded already: every call of a batch is asked at once.
+	// The message is bounded already: every call of a batch is asked in time.
 	x := s.parse(w.request.Body, terms{key: v.key, room: s.node.cfg.Limits.Batch, gzip: v.gzip}, w)
 	if x == nil {
 		x = newExchange(s, 0)
@@ -226,21 +225,10 @@ func (s *session) parse(text []byte, t terms, w *scratch) *exchange {
 	if t.refuse == nil {
 		t.key.Charge(len(calls) - 1)
 	}
+	w.events += len(calls) - 1
 	x := newExchange(s, len(calls))
-	x.batch = batch
+	x.batch, x.key = batch, t.key
 	x.fill(calls, t)
 	s.node.metrics.count(x)
 	return x
-}
-
-// begin asks what the exchange needs to know. One that needs nothing is answered
-// here and now: only lookups may wait, for only they are limited in number.
-func (s *session) begin(x *exchange, w *scratch) {
-	s.inFlight += x.asked
-	s.queued++
-	if x.asked == 0 {
-		s.complete(x, w)
-		return
-	}
-	x.ask(s.node.cfg.Resolver, time.Now().Add(s.node.cfg.Timeouts.Lookup))
 }

@@ -52,13 +52,17 @@ type session struct {
 	origin string      // that it was opened from, for when the key's settings change
 
 	first, last *exchange // HTTP: waiting for their turn to be written
-	partial     *partial  // nil when no message is half read
+	waiting     *exchange // to be asked; the first may have been in part
+	lastWaiting *exchange
+	partial     *partial // nil when no message is half read
 
 	inFlight  int32 // lookups that are not answered
+	asked     int32 // of them, those that the resolver has
 	queued    int32 // exchanges that are not written
 	held      int32 // bytes of partial, as counted by the node
 	unwritten int32 // what nio held when the write timer was set
 
+	slot     uint16 // of its address, among the shares
 	phase    phase
 	timer    timer
 	readable bool // the socket may have more
@@ -97,15 +101,17 @@ type scratch struct {
 	splices []splice // what belongs into body
 	zipper  zipper
 	calls   []jsonrpc.Call // of the message being read
-	events  int            // taken in this turn
+	events  int            // and calls taken in this turn
 	request http1.Request
 }
 
 const (
-	// maxReads and maxEvents are how many buffers of input and how many messages in
-	// them a session takes in one turn before others get theirs.
+	// maxReads, maxEvents and maxAsked are how many buffers of input, how many messages
+	// or calls in them, and how many questions a session takes in one turn before
+	// others get theirs. The last batch may exceed it: it is parsed as a whole.
 	maxReads  = 8
-	maxEvents = 1024
+	maxEvents = 256
+	maxAsked  = 64
 	// keptOut bounds the output buffers that are kept for the next turn.
 	keptOut = 256 << 10
 )
@@ -150,37 +156,37 @@ func (s *session) Expired() { s.signal(sigExpired) }
 // Closed implements nio.Handler.
 func (s *session) Closed(error) { s.signal(sigClosed) }
 
-// Run implements actor.Runner: turns, until nothing is left to do.
+// Run implements actor.Runner: one turn. What else there is to do by then waits until
+// others had theirs, on the pool: no session holds a poller, which has other
+// connections, for longer.
 func (s *session) Run() {
 	defer s.contain()
 	w := scratches.Get().(*scratch)
-	for {
-		again := s.turn(s.cell.Take(), w)
-		if cap(w.out) > keptOut {
-			w.out = nil
-		}
-		if cap(w.body) > keptOut {
-			w.body = nil
-		}
-		if cap(w.zipper.out) > keptOut {
-			w.zipper.out = nil
-		}
-		if cap(w.calls) > keptCalls {
-			w.calls = nil
-		}
-		clear(w.splices[:cap(w.splices)])
-		if cap(w.splices) > keptCalls {
-			w.splices = nil
-		}
-		if again { // more input than one turn's share; the cell stays ours
-			scratches.Put(w)
-			s.node.pool.Submit(s)
-			return
-		}
-		if s.cell.Rest() {
-			scratches.Put(w)
-			return
-		}
+	again := s.turn(s.cell.Take(), w)
+	w.trim()
+	scratches.Put(w)
+	if again || !s.cell.Rest() { // the cell stays ours
+		s.node.pool.Submit(s)
+	}
+}
+
+// trim lets go of what one turn has made larger than most need.
+func (w *scratch) trim() {
+	if cap(w.out) > keptOut {
+		w.out = nil
+	}
+	if cap(w.body) > keptOut {
+		w.body = nil
+	}
+	if cap(w.zipper.out) > keptOut {
+		w.zipper.out = nil
+	}
+	if cap(w.calls) > keptCalls {
+		w.calls = nil
+	}
+	clear(w.splices[:cap(w.splices)])
+	if cap(w.splices) > keptCalls {
+		w.splices = nil
 	}
 }
 
@@ -194,9 +200,12 @@ func (s *session) contain() {
 	s.node.log.Error("session panicked", "panic", v, "stack", string(debug.Stack()))
 	s.node.metrics.ended(errPanicked)
 	s.node.held.Add(int64(-s.held))
-	s.partial, s.first, s.last, s.held = nil, nil, nil, 0
+	if x := s.waiting; x != nil { // asking it may be what failed: then it does not come back
+		s.settle(x, x.out)
+	}
+	s.partial, s.first, s.last, s.waiting, s.held = nil, nil, nil, nil, 0
 	if s.phase != gone {
-		s.phase = gone
+		s.turnTo(gone)
 		s.node.forget()
 	}
 	s.conn.Close(errPanicked)
@@ -213,7 +222,9 @@ func (s *session) turn(bits uint32, w *scratch) (again bool) {
 	if s.phase == gone {
 		for x := answered; x != nil; {
 			next := x.link
-			x.release()
+			if s.back(x) {
+				x.release()
+			}
 			x = next
 		}
 		return false
@@ -222,7 +233,9 @@ func (s *session) turn(bits uint32, w *scratch) (again bool) {
 	for x := answered; x != nil; {
 		next := x.link
 		x.link = nil
-		s.complete(x, w)
+		if s.back(x) {
+			s.complete(x, w)
+		}
 		x = next
 	}
 	if bits&sigReadable != 0 {
@@ -238,6 +251,7 @@ func (s *session) turn(bits uint32, w *scratch) (again bool) {
 		s.expired(w)
 	}
 	again = s.read(w)
+	again = s.ask() || again
 	s.leave(w)
 	if bits&sigSpare != 0 {
 		s.spare(w)
@@ -261,9 +275,79 @@ func (s *session) takeAnswered() *exchange {
 	return oldest
 }
 
+// begin takes a parsed message. One of which nothing is to be asked is answered here
+// and now: only lookups may wait, for only they are limited in number.
+func (s *session) begin(x *exchange, w *scratch) {
+	s.inFlight += x.lookups
+	s.queued++
+	if x.lookups == 0 {
+		s.complete(x, w)
+		return
+	}
+	x.unasked, x.deadline = x.lookups, time.Now().Add(s.node.cfg.Timeouts.Lookup)
+	if s.waiting == nil {
+		s.waiting = x
+	} else {
+		s.lastWaiting.behind = x
+	}
+	s.lastWaiting = x
+}
+
+// ask asks what waits for it, in the order in which it came, as far as the session's
+// share and turn go. It reports whether more could be asked at once.
+func (s *session) ask() (again bool) {
+	if s.phase > speaksWS { // nobody would hear the answers
+		s.waiting, s.lastWaiting = nil, nil
+		return false
+	}
+	for left := maxAsked; s.waiting != nil; {
+		x := s.waiting
+		room := s.node.shares.room(x.key, s.slot, s.asked)
+		n := int32(min(room, left, int(x.unasked)))
+		if n <= 0 {
+			return room > 0
+		}
+		left -= int(n)
+		x.out += n
+		s.asked += n
+		s.node.shares.add(x.key, s.slot, n)
+		x.ask(s.node.cfg.Resolver, n)
+		if x.unasked == 0 {
+			if s.waiting = x.behind; s.waiting == nil {
+				s.lastWaiting = nil
+			}
+			x.behind = nil
+		}
+		if x.awaited == 0 {
+			x.await()
+		}
+	}
+	return false
+}
+
+// back takes an exchange of which what it awaited has been answered, and reports
+// whether that was the last of it.
+func (s *session) back(x *exchange) (complete bool) {
+	n := min(x.awaited, x.out)
+	x.awaited = 0
+	s.settle(x, n)
+	if x.out > 0 {
+		x.await()
+		return false
+	}
+	return x.unasked == 0
+}
+
+// settle gives back the share that n answered questions took.
+func (s *session) settle(x *exchange, n int32) {
+	x.out -= n
+	s.asked -= n
+	s.node.shares.add(x.key, s.slot, -n)
+}
+
 // complete takes an exchange whose answers are all there.
 func (s *session) complete(x *exchange, w *scratch) {
-	s.inFlight -= x.asked
+	s.inFlight -= x.lookups
 	x.done = true
 	if x.http {
 		s.writeDone(w)
@@ -415,7 +499,7 @@ func (s *session) drop() {
 func (s *session) ended(err error, w *scratch) {
 	switch {
 	case !errors.Is(err, io.EOF):
-		s.phase = saysGoodbye
+		s.turnTo(saysGoodbye)
 		s.conn.Close(err)
 	case s.phase == speaksHTTP && s.last != nil:
 		s.deaf, s.last.close = true, true
@@ -439,7 +523,7 @@ func (s *session) write(w *scratch) {
 	case errors.Is(err, nio.ErrOverflow):
 		s.stalled()
 	default:
-		s.phase = saysGoodbye
+		s.turnTo(saysGoodbye)
 		s.conn.Close(err)
 	}
 }
@@ -447,7 +531,7 @@ func (s *session) write(w *scratch) {
 // stalled ends a connection whose client leaves too much unread.
 func (s *session) stalled() {
 	wasWS := s.phase == speaksWS
-	s.phase = saysGoodbye
+	s.turnTo(saysGoodbye)
 	s.node.metrics.ended(errStalled)
 	if wasWS && s.conn.Write(ws.AppendClose(nil, ws.CodeTryAgainLater, "client does not read")) == nil {
 		s.conn.CloseAfterFlush()
@@ -461,13 +545,28 @@ func (s *session) goodbye(w *scratch, why error) {
 	if s.phase > speaksWS {
 		return
 	}
+	s.release() // before the client can know that it may open another
 	s.write(w)
 	if s.phase > speaksWS {
 		return
 	}
-	s.phase = saysGoodbye
+	s.turnTo(saysGoodbye)
 	s.node.metrics.ended(why)
 	s.conn.CloseAfterFlush()
+}
+
+// turnTo begins a phase in which nothing is read.
+func (s *session) turnTo(p phase) {
+	s.phase = p
+	s.release()
+}
+
+// release counts a WebSocket out, once. From here on the session has no key.
+func (s *session) release() {
+	if s.key != nil {
+		s.key.Close()
+		s.key = nil
+	}
 }
 
 // leave ends the session when the node is stopping and nothing is owed. What a
@@ -488,7 +587,7 @@ func (s *session) leave(w *scratch) {
 // bury gives everything back. Exchanges that are still asked for come back
 // through the inbox.
 func (s *session) bury() {
-	s.phase = gone
+	s.turnTo(gone)
 	s.drop()
 	for x := s.first; x != nil; {
 		next := x.next
@@ -497,7 +596,7 @@ func (s *session) bury() {
 		}
 		x = next
 	}
-	s.first, s.last = nil, nil
+	s.first, s.last, s.waiting, s.lastWaiting = nil, nil, nil, nil
 	s.node.forget()
 }
 

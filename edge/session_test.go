@@ -36,4 +36,6 @@ func TestPanicEndsOneSessionOnly(t *testing.T) {
 			t.Error(body)
 		}
 	}
+	key := f.keys.Lookup([]byte(testKey))
+	eventually(t, "the share of what failed", func() bool { return key.Lookups.Load() == 0 })
 }

@@ -18,6 +18,7 @@ const (
 	byOrigin  setting = "origin"
 	byMethod  setting = "method"
 	byRate    setting = "rate"
+	byConns   setting = "max-conns"
 )
 
 // admits says whether a key is good here and for an origin, nil where there is none:
@@ -31,6 +32,12 @@ func (n *node) admits(key *keys.Entry, origin []byte) (allowed string, refused s
 		return "", byOrigin
 	}
 	return allowed, ""
+}
+
+// opens counts a WebSocket of a key in, if the key may have one more. An application
+// without keys has as many as it likes.
+func (n *node) opens(key *keys.Entry) bool {
+	return key == nil || key.Open(n.cfg.Limits.ConnsPerKey)
 }
 
 // backoff is how many whole seconds a key has to wait that is over its rate.

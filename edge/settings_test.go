@@ -214,8 +214,9 @@ func TestNetworks(t *testing.T) {
 func wantRejections(t *testing.T, from prometheus.Gatherer, method, network, origin, rate int) {
 	t.Helper()
 	if err := testutil.GatherAndCompare(from, strings.NewReader(fmt.Sprintf(`
-# HELP ommer_edge_settings_rejections_total What the settings of its key have refused: requests and messages by origin, network or rate, calls by method.
+# HELP ommer_edge_settings_rejections_total What the settings of its key have refused: requests and messages by origin, network or rate, calls by method, handshakes by max-conns, the edge's own limit included.
 # TYPE ommer_edge_settings_rejections_total counter
+ommer_edge_settings_rejections_total{setting="max-conns"} 0
 ommer_edge_settings_rejections_total{setting="method"} %d
 ommer_edge_settings_rejections_total{setting="network"} %d
 ommer_edge_settings_rejections_total{setting="origin"} %d

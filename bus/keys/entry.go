@@ -17,6 +17,10 @@ type Entry struct {
 	rules    atomic.Pointer[rules] // nil: no restriction
 	budget   budget
 
+	// Lookups is how many are asked under the key at this moment. Whoever asks counts.
+	Lookups atomic.Int64
+	conns   atomic.Int64
+
 	// The directory's alone, under its mutex.
 	revision uint64
 	seen     uint64 // the load in which the bucket last had it
@@ -91,6 +95,31 @@ func (e *Entry) Charge(calls int) {
 		e.budget.charge(calls, r.pace)
 	}
 }
+
+// Open counts a WebSocket in, when the key may have one more open: as many as its
+// settings say, or else usual, where 0 is any number. Each that was let in is counted
+// out with Close. Settings that allow fewer than are open end none of them.
+func (e *Entry) Open(usual int) bool {
+	limit := int64(usual)
+	if r := e.rules.Load(); r != nil && r.settings.MaxConns > 0 {
+		limit = int64(r.settings.MaxConns)
+	}
+	for {
+		n := e.conns.Load()
+		if limit > 0 && n >= limit {
+			return false
+		}
+		if e.conns.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Close counts a WebSocket out.
+func (e *Entry) Close() { e.conns.Add(-1) }
+
+// Conns is how many WebSockets are open.
+func (e *Entry) Conns() int { return int(e.conns.Load()) }
 
 // apply makes the settings those of the entry, and says whether other origins or
 // networks are let in by them. It is the directory's.

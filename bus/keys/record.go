@@ -72,7 +72,7 @@ type recordJSON struct {
 }
 
 // recordMembers are the names in recordJSON.
-var recordMembers = [...]string{"id", "name", "created", "state", "revoked", "rate", "burst", "origins", "networks", "methods"}
+var recordMembers = [...]string{"id", "name", "created", "state", "revoked", "rate", "burst", "origins", "networks", "methods", "max-conns"}
 
 // MarshalJSON implements json.Marshaler.
 func (r *Record) MarshalJSON() ([]byte, error) {

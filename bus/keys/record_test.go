@@ -70,12 +70,12 @@ func TestReadRecord(t *testing.T) {
 // come back, however it was spelled.
 func TestRecordOfSettings(t *testing.T) {
 	var h hash
-	in := `{"ID":"` + h.id() + `","name":"n","Rate":5,"BURST":6,"origins":["*"],"networks":["m"],"methods":["eth_later"],"later":1}`
+	in := `{"ID":"` + h.id() + `","name":"n","Rate":5,"BURST":6,"origins":["*"],"networks":["m"],"methods":["eth_later"],"Max-Conns":7,"later":1}`
 	r, err := readRecord(h, []byte(in))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{5, 6, []string{"*"}, []string{"m"}, []string{"eth_later"}}
+	want := Settings{5, 6, []string{"*"}, []string{"m"}, []string{"eth_later"}, 7}
 	if !same(r.Settings, want) {
 		t.Errorf("got %+v, want %+v", r.Settings, want)
 	}
@@ -91,7 +91,7 @@ func TestRecordOfSettings(t *testing.T) {
 
 // same says whether two settings are, where a list that is empty is none.
 func same(a, b Settings) bool {
-	return a.Rate == b.Rate && a.Burst == b.Burst && slices.Equal(a.Origins, b.Origins) &&
+	return a.Rate == b.Rate && a.Burst == b.Burst && a.MaxConns == b.MaxConns && slices.Equal(a.Origins, b.Origins) &&
 		slices.Equal(a.Networks, b.Networks) && slices.Equal(a.Methods, b.Methods)
 }
 
@@ -101,7 +101,7 @@ func FuzzRecord(f *testing.F) {
 	var h hash
 	f.Add([]byte(`{"id":"` + h.id() + `","name":"x","state":"active","rate":{"a":1}}`))
 	f.Add([]byte(`{"id":"` + h.id() + `","name":"x","created":"2026-01-02T03:04:05Z","ID":"y"}`))
-	f.Add([]byte(`{"id":"` + h.id() + `","name":"x","Rate":5,"burst":6,"origins":["https://*.a.example"],"networks":["m"],"methods":["n"]}`))
+	f.Add([]byte(`{"id":"` + h.id() + `","name":"x","Rate":5,"burst":6,"origins":["https://*.a.example"],"networks":["m"],"methods":["n"],"max-conns":3}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := readRecord(h, b)
 		if err != nil {

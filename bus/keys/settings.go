@@ -14,6 +14,8 @@ import (
 const (
 	// MaxRate is the highest Rate and Burst.
 	MaxRate = 1_000_000
+	// MaxMaxConns is the highest MaxConns.
+	MaxMaxConns = 1_000_000
 	// MaxList is how many origins, networks or methods a key may have; Infura
 	// allows as many.
 	MaxList = 30
@@ -38,6 +40,14 @@ type Settings struct {
 	Networks []string `json:"networks,omitempty"`
 	// Methods are those that may be called.
 	Methods []string `json:"methods,omitempty"`
+	// MaxConns is how many WebSockets each edge lets be open at a time. 0 is the
+	// edge's own limit for keys.
+	MaxConns int `json:"max-conns,omitempty"`
+}
+
+// Unrestricted says whether nothing is restricted.
+func (s *Settings) Unrestricted() bool {
+	return s.Rate == 0 && s.MaxConns == 0 && len(s.Origins)+len(s.Networks)+len(s.Methods) == 0
 }
 
 // The written forms of networks and methods. A network is what --network takes.
@@ -90,6 +100,8 @@ func (s *Settings) check() error {
 		return settingErrorf("burst", "%d: want 1 to %d calls", s.Burst, MaxRate)
 	case s.Burst > 0 && s.Rate == 0:
 		return settingErrorf("burst", "%d: it needs a rate", s.Burst)
+	case s.MaxConns < 0 || s.MaxConns > MaxMaxConns:
+		return settingErrorf("max-conns", "%d: want 1 to %d WebSockets", s.MaxConns, MaxMaxConns)
 	}
 	for _, list := range []struct {
 		name  string
@@ -131,7 +143,7 @@ type rules struct {
 
 // newRules compiles settings that have passed check. Nil means no restriction.
 func newRules(s Settings) *rules {
-	if s.Rate == 0 && len(s.Origins)+len(s.Networks)+len(s.Methods) == 0 {
+	if s.Unrestricted() {
 		return nil
 	}
 	r := &rules{settings: s, pace: newPace(s.Rate, s.Burst)}

@@ -20,13 +20,15 @@ func TestSettings(t *testing.T) {
 		want string // in the error, empty for none
 	}{
 		{"none", Settings{}, ""},
-		{"all", Settings{1, 2, []string{"*"}, []string{"mainnet", "a-b_C1"}, []string{schema.UncleByHash.String()}}, ""},
+		{"all", Settings{1, 2, []string{"*"}, []string{"mainnet", "a-b_C1"}, []string{schema.UncleByHash.String()}, 3}, ""},
 		{"most", Settings{Rate: MaxRate, Burst: MaxRate, Networks: many[1:]}, ""},
 		{"negative rate", Settings{Rate: -1}, "rate: -1: want 1 to 1000000 calls per second"},
 		{"high rate", Settings{Rate: MaxRate + 1}, "rate: 1000001: want"},
 		{"negative burst", Settings{Rate: 1, Burst: -1}, "burst: -1: want"},
 		{"high burst", Settings{Rate: 1, Burst: MaxRate + 1}, "burst: 1000001: want"},
 		{"burst alone", Settings{Burst: 5}, "burst: 5: it needs a rate"},
+		{"negative connections", Settings{MaxConns: -1}, "max-conns: -1: want 1 to 1000000 WebSockets"},
+		{"many connections", Settings{MaxConns: MaxMaxConns + 1}, "max-conns: 1000001: want"},
 		{"long list", Settings{Networks: many}, "networks: 31 are too many: want 30 at most"},
 		{"empty member", Settings{Origins: []string{""}}, `origins: "": want scheme://host`},
 		{"no network", Settings{Networks: []string{"main net"}}, `networks: "main net": want`},

@@ -132,6 +132,34 @@ func TestKeySettings(t *testing.T) {
 		eventually(t, promised, "the method to be allowed over WSS", func() error { return ask(t.Context(), wss, q) })
 	})
 
+	t.Run("connections", func(t *testing.T) {
+		f.setKey("limited", "--max-conns", "1")
+		eventually(t, promised, "a second WebSocket to be refused", func() error {
+			c, err := f.wsCaller(t.Context(), e, true, key)
+			if err == nil {
+				_ = c.conn.CloseNow()
+			}
+			if statusOf(err) != http.StatusTooManyRequests {
+				return fmt.Errorf("got %w, want status 429", err)
+			}
+			return nil
+		})
+		if err := errors.Join(ask(t.Context(), wss, q), ask(t.Context(), https, q)); err != nil {
+			t.Errorf("what is open, and HTTPS: %v", err)
+		}
+		if stdout, _, _ := f.keys("show", "limited"); !strings.Contains(stdout, "1 open on each edge") {
+			t.Errorf("show: %s", stdout)
+		}
+		f.setKey("limited", "--max-conns", "")
+		eventually(t, promised, "a second WebSocket", func() error {
+			c, err := f.wsCaller(t.Context(), e, true, key)
+			if err == nil {
+				_ = c.conn.CloseNow()
+			}
+			return err
+		})
+	})
+
 	t.Run("origins", func(t *testing.T) {
 		f.setKey("limited", "--origins", "https://a.example,https://*.b.example")
 		ctx, cancel := context.WithTimeout(t.Context(), promised)
@@ -172,7 +200,7 @@ func TestKeySettings(t *testing.T) {
 			t.Errorf("the log of %s has the key", name)
 		}
 	}
-	for _, setting := range []string{"rate", "method", "origin", "network"} {
+	for _, setting := range []string{"rate", "method", "origin", "network", "max-conns"} {
 		if n := e.mustMetric(t, `ommer_edge_settings_rejections_total{setting="`+setting+`"}`); n < 1 {
 			t.Errorf("rejections by %s: %v", setting, n)
 		}

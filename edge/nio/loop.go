@@ -107,6 +107,10 @@ func (l *Loop) begin() error {
 	return nil
 }
 
+// MaxConns is how many connections may be open, and how many of one address;
+// the latter is negative for any number.
+func (l *Loop) MaxConns() (all, ofOne int) { return l.cfg.MaxConns, l.cfg.MaxConnsPerAddr }
+
 // Each calls f with every connection that has its handler. Connections may be
 // closed and opened meanwhile.
 func (l *Loop) Each(f func(*Conn)) {

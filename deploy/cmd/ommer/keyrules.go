@@ -22,6 +22,7 @@ type keyRules struct {
 	Origins  *list   `env:"-" placeholder:"ORIGIN,..." help:"Web pages that may use the key, for example https://app.example,https://*.app.example. Whoever names no origin, as programs do, is refused then. Default: everybody."`
 	Networks *list   `env:"-" placeholder:"NAME,..." help:"Networks on which the key is good, as edges name them with --network. Default: all."`
 	Methods  *list   `env:"-" placeholder:"NAME,..." help:"Methods that may be called, beside rpc.discover. Default: all."`
+	MaxConns *number `env:"-" placeholder:"N" help:"WebSockets that may be open at a time on each edge. A lower number closes none that is open. Default: the edge's --limit-conns-per-key."`
 }
 
 // change makes what was given part of the settings.
@@ -33,6 +34,9 @@ func (k *keyRules) change(s *registry.Settings) {
 	}
 	if k.Burst != nil {
 		s.Burst = int(*k.Burst)
+	}
+	if k.MaxConns != nil {
+		s.MaxConns = int(*k.MaxConns)
 	}
 	for _, l := range []struct {
 		given *list
@@ -90,7 +94,7 @@ type setKey struct {
 // Run implements the command.
 func (k *setKey) Run(std streams) error {
 	if k.keyRules == (keyRules{}) {
-		return process.Usage{Err: errors.New("nothing to change: give --rate, --burst, --origins, --networks or --methods")}
+		return process.Usage{Err: errors.New("nothing to change: give --rate, --burst, --origins, --networks, --methods or --max-conns")}
 	}
 	return k.with(func(ctx context.Context, r *registry.Registry) error {
 		rec, err := r.Set(ctx, k.Key, k.change)
@@ -104,11 +108,14 @@ func (k *setKey) Run(std streams) error {
 
 // printRules writes the restrictions of a key as rows of a table.
 func printRules(w io.Writer, s registry.Settings) {
-	if s.Rate == 0 && len(s.Origins)+len(s.Networks)+len(s.Methods) == 0 {
+	if s.Unrestricted() {
 		fmt.Fprintln(w, "Settings\tnone, everything is allowed")
 	}
 	if s.Rate > 0 {
 		fmt.Fprintf(w, "Rate\t%d calls/s on each edge, %d at once\n", s.Rate, cmp.Or(s.Burst, s.Rate))
+	}
+	if s.MaxConns > 0 {
+		fmt.Fprintf(w, "WebSockets\t%d open on each edge\n", s.MaxConns)
 	}
 	for _, l := range []struct {
 		name  string
