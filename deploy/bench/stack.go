@@ -212,21 +212,18 @@ func (s *stack) tryAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c, err := d.dial(ctx, time.Now().Add(readyTimeout))
+		c, err := d.Dial(ctx, 0)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		for i, q := range s.questions {
-			answer, err := c.ask(i)
-			if err == nil {
-				err = q.check(answer)
-			}
+		for i := range s.questions {
+			answer, err := c.Ask(i)
 			if err != nil {
-				return errors.Join(fmt.Errorf("%s: %w", name, err), c.close())
+				return errors.Join(fmt.Errorf("%s: %w", name, err), c.Close())
 			}
 			size += len(answer)
 		}
-		if err := c.close(); err != nil {
+		if err := c.Close(); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
