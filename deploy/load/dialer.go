@@ -47,6 +47,9 @@ type target struct {
 // edge's limit of TLS handshakes of one address.
 const dialingAtOnce = 32
 
+// maxStaleness is by how much a request may time out early.
+const maxStaleness = 50 * time.Millisecond
+
 // readBuffer is what a connection first has for an answer; it grows if it must.
 const readBuffer = 4 << 10
 
@@ -102,6 +105,7 @@ type Conn struct {
 	number int
 	next   int       // the request to be sent
 	used   time.Time // when it was answered last
+	armed  time.Time // when its deadline was set
 	last   bool      // it is closed
 	stale  bool      // because the server had closed it before it answered
 }
@@ -224,8 +228,13 @@ func (c *Conn) ask(i int) ([]byte, outcome) {
 
 // exchange sends request i and returns the response.
 func (c *Conn) exchange(i int, id uint64) (message, error) {
-	if err := c.net().SetDeadline(time.Now().Add(c.d.config.Timeout)); err != nil {
-		return message{}, err
+	// Deadlines are set again when the last one has grown old, not each time: the load must be
+	// cheap.
+	if now := time.Now(); now.Sub(c.armed) > min(c.d.config.Timeout/50, maxStaleness) {
+		c.armed = now
+		if err := c.net().SetDeadline(now.Add(c.d.config.Timeout)); err != nil {
+			return message{}, err
+		}
 	}
 	c.out = c.appendRequest(c.out[:0], i, id)
 	if c.ws != nil {

@@ -106,6 +106,12 @@ func newRecorder(origin time.Time) *recorder {
 	return r
 }
 
+// measure says what time is measured.
+func (r *recorder) measure(begin, end time.Time) {
+	r.end.Store(int64(end.Sub(r.origin)))
+	r.begin.Store(int64(begin.Sub(r.origin)))
+}
+
 // at is the time that many ns after the origin.
 func (r *recorder) at(ns int64) time.Time { return r.origin.Add(time.Duration(ns)) }
 

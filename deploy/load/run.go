@@ -119,6 +119,10 @@ func (r *run) phases(ctx context.Context, all <-chan struct{}, begin func()) (re
 	case <-all:
 	case <-ctx.Done():
 	}
+	// Known before it begins, so that no request at its edges is counted by accident.
+	began := time.Now().Add(r.WarmUp)
+	over := began.Add(r.Duration)
+	r.rec.measure(began, over)
 	select {
 	case <-r.started:
 	default:
@@ -128,20 +132,16 @@ func (r *run) phases(ctx context.Context, all <-chan struct{}, begin func()) (re
 		if r.Begin != nil {
 			r.Begin()
 		}
-		began := time.Now()
-		r.rec.begin.Store(int64(began.Sub(r.rec.origin)))
-		pause(ctx, r.Duration)
-		res.Took = time.Since(began)
+		if !pause(ctx, time.Until(over)) {
+			over = time.Now()
+			r.rec.measure(began, over)
+		}
 		if r.End != nil {
 			r.End()
 		}
+		res.Took = over.Sub(began)
 	}
 	res.Early = ctx.Err() != nil
-	over := time.Now()
-	if res.Took > 0 {
-		over = r.rec.at(r.rec.begin.Load()).Add(res.Took)
-	}
-	r.rec.end.Store(int64(over.Sub(r.rec.origin)))
 	r.drained = time.Now().Add(r.Dialer.config.Timeout)
 	return res
 }
