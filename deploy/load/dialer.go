@@ -104,7 +104,7 @@ type Conn struct {
 	out    []byte
 	number int
 	next   int       // the request to be sent
-	used   time.Time // when it was answered last
+	used   time.Time // when it was answered last, or opened
 	armed  time.Time // when its deadline was set
 	last   bool      // it is closed
 	stale  bool      // because the server had closed it before it answered
@@ -135,7 +135,7 @@ func (d *Dialer) Dial(ctx context.Context, number int) (*Conn, error) {
 		conn = secure
 	}
 	if !c.t.WS {
-		c.http = &httpConn{Conn: conn, buf: make([]byte, readBuffer)}
+		c.http, c.used = &httpConn{Conn: conn, buf: make([]byte, readBuffer)}, time.Now()
 		return c, c.greet()
 	}
 	err = conn.SetDeadline(time.Now().Add(d.config.Timeout))

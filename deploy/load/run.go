@@ -267,7 +267,7 @@ func (d *driver) use() {
 		i := d.conn.turn()
 		idle := d.conn.used
 		_, o := d.conn.ask(i)
-		if d.schedule != nil && d.conn.stale && !idle.IsZero() && time.Since(idle) > mayClose {
+		if d.schedule != nil && d.conn.stale && time.Since(idle) > mayClose {
 			d.holds = true // and is asked on the next connection
 			d.backOff = 0
 			break

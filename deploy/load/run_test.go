@@ -165,3 +165,39 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 }
+
+// A server may close connections that are idle, from the first moment on; no request is
+// lost by it.
+func TestIdleConnections(t *testing.T) {
+	const idle = 2 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		d := inBubble(t, 0, 0)
+		dial := d.dial
+		d.dial = func(ctx context.Context, from *net.Dialer, addr string) (net.Conn, error) {
+			c, err := dial(ctx, from, addr)
+			return &idleConn{Conn: c, idle: idle, used: time.Now()}, err
+		}
+		r, err := Run(t.Context(), Config{Dialer: d, Connections: 10, Rate: 2, WarmUp: time.Second, Duration: 20 * time.Second})
+		if err != nil || r.Calls != 40 {
+			t.Fatalf("%v, %+v", err, r.Counts)
+		}
+		if r.Failures() != 0 || r.Opened < 40 {
+			t.Errorf("%+v, %d opened", r.Counts, r.Opened)
+		}
+	})
+}
+
+// idleConn is a connection whose server closes it when it has not been used for a time.
+type idleConn struct {
+	net.Conn
+	idle time.Duration
+	used time.Time
+}
+
+func (c *idleConn) Write(b []byte) (int, error) {
+	if time.Since(c.used) > c.idle {
+		return 0, io.ErrClosedPipe
+	}
+	c.used = time.Now()
+	return c.Conn.Write(b)
+}
