@@ -52,7 +52,7 @@ type Result struct {
 	Early   bool // it was ended before its time
 }
 
-// ErrNothing: it was over before anything was measured.
+// ErrNothing says that a run was over before anything was measured.
 var ErrNothing = errors.New("nothing was measured")
 
 // run is a run under way.
