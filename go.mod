@@ -5,6 +5,7 @@ go 1.26.0
 ignore ./deploy/e2e/clients/node_modules
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.1.2
 	github.com/alecthomas/kong v1.17.0
 	github.com/coder/websocket v1.8.15
 	github.com/ethereum/go-ethereum v1.17.8

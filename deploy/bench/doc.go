@@ -29,9 +29,9 @@
 // # Yardsticks
 //
 // Two servers that do nothing but answer say what the machine gives at all: an echo on
-// bare nbio, which writes one and the same answer whenever something arrives, for the
-// paths without TLS; and net/http over TLS with a handler that writes that answer, for
-// those with TLS. They answer one question, so that they are asked only that.
+// bare nbio, which writes one and the same answer, but for its id, when something arrives,
+// for the paths without TLS; and net/http over TLS with a handler that writes that answer,
+// for those with TLS. They answer one question, so that they are asked only that.
 //
 // # Memory
 //

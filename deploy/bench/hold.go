@@ -6,7 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
+
+	"github.com/ommer/ommer/deploy/load"
 )
 
 // holdCommand is the argument that makes this program the one that holds idle
@@ -20,9 +21,6 @@ type holding struct {
 	Conns     int
 }
 
-// holdAtMost is after how long connections time out by themselves.
-const holdAtMost = 30 * time.Minute
-
 // hold opens the connections, makes one exchange on each, says so by a line, and
 // keeps them until its input ends.
 func hold(in io.Reader, out io.Writer) (err error) {
@@ -35,11 +33,11 @@ func hold(in io.Reader, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	clients, err := d.dialAll(context.Background(), h.Conns, time.Now().Add(holdAtMost), d.try)
+	conns, err := d.DialAll(context.Background(), h.Conns)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeAll(clients)) }()
+	defer func() { err = errors.Join(err, load.CloseAll(conns)) }()
 	if _, err = fmt.Fprintln(out, "holding"); err != nil {
 		return err
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/ommer/ommer/deploy/load"
 )
 
 // cell is one path under one number of connections, in one round.
@@ -65,12 +65,8 @@ func (s *stack) cpu() (c cpu, err error) {
 	return c, errors.Join(append(errs, err)...)
 }
 
-// How long a path is loaded before it is measured, and how long everything else that
-// a cell does may take: opening the connections and the last answers.
-const (
-	warmUp    = 500 * time.Millisecond
-	cellSlack = time.Minute
-)
+// warmUp is how long a path is loaded before it is measured.
+const warmUp = 500 * time.Millisecond
 
 // measure measures one path.
 func (s *stack) measure(ctx context.Context, path string, conns int, duration time.Duration) (cell, error) {
@@ -78,8 +74,7 @@ func (s *stack) measure(ctx context.Context, path string, conns int, duration ti
 	if err != nil {
 		return cell{}, err
 	}
-	l := load{dialer: d, conns: conns, cpu: s.cpu}
-	c, err := l.run(ctx, duration)
+	c, err := measure(ctx, d, conns, duration, s.cpu)
 	if err != nil {
 		return cell{}, fmt.Errorf("%s with %d connections: %w", path, conns, err)
 	}
@@ -87,84 +82,38 @@ func (s *stack) measure(ctx context.Context, path string, conns int, duration ti
 	return c, nil
 }
 
-// load is a closed loop: each connection has one request outstanding. It runs once.
-type load struct {
-	dialer *dialer
-	conns  int
-	cpu    func() (cpu, error)
+// errFailed: a request was not answered, or wrongly.
+var errFailed = errors.New("a request failed")
 
-	counted atomic.Pointer[histogram] // nil: nothing is measured at the moment
-	stop    atomic.Bool
-}
-
-// run opens the connections, drives them, and closes them. One wrong answer fails it.
-func (l *load) run(ctx context.Context, duration time.Duration) (c cell, err error) {
-	clients, err := l.dialer.dialAll(ctx, l.conns, time.Now().Add(duration+cellSlack), l.dialer.try)
-	if err != nil {
-		return c, err
-	}
-	defer func() { err = errors.Join(err, closeAll(clients)) }()
+// measure drives a closed loop: each connection has one request outstanding. One
+// failure fails it, within a second.
+func measure(ctx context.Context, d *load.Dialer, conns int, duration time.Duration, read func() (cpu, error)) (c cell, err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	var driving sync.WaitGroup
-	for i, one := range clients {
-		driving.Go(func() {
-			if err := l.drive(one, i); err != nil {
-				fail(err)
-			}
-		})
+	check := func(failures map[string]load.Failed) {
+		for kind, f := range failures {
+			fail(fmt.Errorf("%w: %s: %s", errFailed, kind, f.Example))
+		}
 	}
-	var latency histogram
 	var before, after cpu
-	var began time.Time
 	var errs [2]error
-	if pause(ctx, warmUp) {
-		before, errs[0] = l.cpu()
-		began = time.Now()
-		l.counted.Store(&latency)
-	}
-	if pause(ctx, duration) {
-		l.counted.Store(nil)
-		c.Took = time.Since(began)
-		after, errs[1] = l.cpu()
-	}
-	l.stop.Store(true)
-	driving.Wait()
-	if err := errors.Join(context.Cause(ctx), errs[0], errs[1]); err != nil {
+	r, err := load.Run(ctx, load.Config{
+		Dialer: d, Connections: conns, WarmUp: warmUp, Duration: duration,
+		Begin:    func() { before, errs[0] = read() },
+		End:      func() { after, errs[1] = read() },
+		Progress: func(t load.Tick) { check(t.Failed) },
+	})
+	check(r.Failed)
+	check(r.Opening)
+	if err := errors.Join(context.Cause(ctx), errs[0], errs[1], err); err != nil {
 		return c, err
 	}
-	c.CPU = after.minus(before)
-	c.Requests, c.P50, c.P99 = latency.count(), latency.percentile(50), latency.percentile(99)
+	p := func(q float64) time.Duration { return time.Duration(r.Latency.ValueAtQuantile(q)) }
+	c = cell{Requests: uint64(r.Right), Took: r.Took, P50: p(50), P99: p(99), CPU: after.minus(before)}
 	if c.Requests == 0 {
 		return c, errors.New("no answer in the measured time")
 	}
 	return c, nil
-}
-
-// drive asks on one connection until it is stopped. Connections begin at different
-// questions.
-func (l *load) drive(c client, start int) error {
-	questions := l.dialer.questions
-	i := start % len(questions)
-	last := time.Now()
-	for !l.stop.Load() {
-		answer, err := c.ask(i)
-		if err != nil {
-			return err
-		}
-		if err = questions[i].check(answer); err != nil {
-			return err
-		}
-		now := time.Now()
-		if h := l.counted.Load(); h != nil {
-			h.add(now.Sub(last))
-		}
-		last = now
-		if i++; i == len(questions) {
-			i = 0
-		}
-	}
-	return nil
 }
 
 // pause waits for d, and says whether ctx still goes on.

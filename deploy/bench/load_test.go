@@ -6,37 +6,85 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/ommer/ommer/deploy/load"
 )
+
+// answering is a server that answers over HTTP and WebSocket with what answer says of
+// the parameters.
+func answering(t *testing.T, answer func(params string) string) endpoint {
+	t.Helper()
+	reply := func(body []byte) []byte {
+		var call struct{ ID, Params json.RawMessage }
+		if err := json.Unmarshal(body, &call); err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, call.ID, answer(string(call.Params)))
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			body, _ := io.ReadAll(r.Body)
+			_, _ = w.Write(reply(body))
+			return
+		}
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.CloseNow()
+		for {
+			_, body, err := c.Read(r.Context())
+			if err != nil || c.Write(r.Context(), websocket.MessageText, reply(body)) != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(s.Close)
+	return endpoint{Addr: s.Listener.Addr().String(), Path: "/v3/key"}
+}
 
 // asked are questions with answers that a test can give.
 func asked(n int) (qs []question, answer func(string) string) {
 	hashes := map[string]string{}
 	for i := range n {
-		q := question{Body: fmt.Sprintf("question %d", i), Hash: fmt.Sprintf("0x%064x", i)}
+		q := question{Method: "m", Params: fmt.Sprintf("[%d]", i), Hash: fmt.Sprintf("0x%064x", i)}
 		qs = append(qs, q)
-		hashes[q.Body] = q.Hash
+		hashes[q.Params] = q.Hash
 	}
-	return qs, func(q string) string { return `{"result":{"hash":"` + hashes[q] + `"}}` }
+	return qs, func(params string) string { return `{"hash":"` + hashes[params] + `"}` }
+}
+
+func dialerTo(t *testing.T, e endpoint, qs []question) *load.Dialer {
+	t.Helper()
+	d, err := newDialer(e, qs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 func TestLoad(t *testing.T) {
 	qs, answer := asked(7)
 	var served atomic.Int64
-	e := answering(t, false, func(q string) string {
+	e := answering(t, func(params string) string {
 		served.Add(1)
-		return answer(q)
+		return answer(params)
 	})
 	readings := []cpu{{Edge: time.Second, NATS: 2, Load: 5}, {Edge: 3 * time.Second, NATS: 4, Worker: 6, Geth: 8, Load: 10}}
-	l := load{dialer: dialerTo(t, e, qs), conns: 5, cpu: func() (c cpu, err error) {
+	const duration = 100 * time.Millisecond
+	c, err := measure(t.Context(), dialerTo(t, e, qs), 5, duration, func() (c cpu, err error) {
 		c, readings = readings[0], readings[1:]
 		return c, nil
-	}}
-	const duration = 100 * time.Millisecond
-	c, err := l.run(t.Context(), duration)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,18 +99,19 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+func noCPU() (cpu, error) { return cpu{}, nil }
+
 // A single wrong answer among many fails the run.
 func TestLoadWrongAnswer(t *testing.T) {
 	qs, answer := asked(7)
 	var served atomic.Int64
-	e := answering(t, false, func(q string) string {
+	e := answering(t, func(params string) string {
 		if served.Add(1) == 200 {
-			q = qs[0].Body + qs[1].Body // which has no hash
+			params = "[8]" // which has no hash
 		}
-		return answer(q)
+		return answer(params)
 	})
-	l := load{dialer: dialerTo(t, e, qs), conns: 3, cpu: func() (cpu, error) { return cpu{}, nil }}
-	if c, err := l.run(t.Context(), time.Hour); !errors.Is(err, errWrong) {
+	if c, err := measure(t.Context(), dialerTo(t, e, qs), 3, time.Hour, noCPU); !errors.Is(err, errFailed) {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }
@@ -71,12 +120,11 @@ func TestLoadCanceled(t *testing.T) {
 	qs, answer := asked(1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	e := answering(t, false, func(q string) string {
+	e := answering(t, func(params string) string {
 		cancel()
-		return answer(q)
+		return answer(params)
 	})
-	l := load{dialer: dialerTo(t, e, qs), conns: 3, cpu: func() (cpu, error) { return cpu{}, nil }}
-	if c, err := l.run(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+	if c, err := measure(ctx, dialerTo(t, e, qs), 3, time.Hour, noCPU); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }
@@ -86,7 +134,7 @@ func TestLoadCanceled(t *testing.T) {
 func TestHold(t *testing.T) {
 	qs, answer := asked(2)
 	var served atomic.Int64
-	e := answering(t, false, func(q string) string {
+	e := answering(t, func(q string) string {
 		served.Add(1)
 		return answer(q)
 	})
@@ -129,7 +177,14 @@ func TestHold(t *testing.T) {
 
 	qs[0].Hash = qs[1].Hash
 	what, _ = json.Marshal(holding{Endpoint: e, Questions: qs, Conns: 1})
-	if err := hold(strings.NewReader(string(what)), io.Discard); !errors.Is(err, errWrong) {
+	if err := hold(strings.NewReader(string(what)), io.Discard); kindOf(err) != load.KindWrong {
 		t.Errorf("with a wrong answer: %v", err)
 	}
+}
+
+func kindOf(err error) string {
+	if f, ok := errors.AsType[*load.Failure](err); ok {
+		return f.Kind
+	}
+	return fmt.Sprint(err)
 }

@@ -1,20 +1,24 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/ommer/ommer/deploy/load"
 	"github.com/ommer/ommer/deploy/testchain"
 )
 
-// question is a lookup and the hash of the uncle that answers it.
-type question struct {
-	Body string // the JSON-RPC request
-	Hash string // 0x and 64 digits
-}
+// What is asked, and where, is the load's. Both travel to the process that holds idle
+// connections.
+type (
+	question = load.Question
+	endpoint = load.Endpoint
+)
 
-// questions asks for every uncle of the generated chain, by number.
+// questions asks for every uncle of the generated chain, by number. The load looks at
+// the hash of each answer: it must be cheap, and whole objects are compared by the
+// tests.
 func questions() ([]question, error) {
 	blocks, err := testchain.Blocks()
 	if err != nil {
@@ -24,8 +28,9 @@ func questions() ([]question, error) {
 	for _, b := range blocks {
 		for i, u := range b.Uncles() {
 			qs = append(qs, question{
-				Body: fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_getUncleByBlockNumberAndIndex","params":["%#x","%#x"]}`, b.NumberU64(), i),
-				Hash: u.Hash().Hex(),
+				Method: "eth_getUncleByBlockNumberAndIndex",
+				Params: fmt.Sprintf(`["%#x","%#x"]`, b.NumberU64(), i),
+				Hash:   u.Hash().Hex(),
 			})
 		}
 	}
@@ -35,22 +40,10 @@ func questions() ([]question, error) {
 	return qs, nil
 }
 
-// errWrong: an answer is not the uncle that was asked for.
-var errWrong = errors.New("wrong answer")
-
-// hashMember begins the member of the uncle's own hash. The quotation mark keeps
-// parentHash apart.
-var hashMember = []byte(`"hash":"`)
-
-// check compares an answer with what the chain has. It looks at the hash alone: the
-// load must be cheap, and whole objects are compared by the tests.
-func (q *question) check(answer []byte) error {
-	i := bytes.Index(answer, hashMember)
-	if i >= 0 {
-		rest := answer[i+len(hashMember):]
-		if n := len(q.Hash); len(rest) > n && string(rest[:n]) == q.Hash && rest[n] == '"' {
-			return nil
-		}
-	}
-	return fmt.Errorf("%w to %s: %.300s, want the uncle %s", errWrong, q.Body, answer, q.Hash)
+// newDialer makes a dialer of single calls.
+func newDialer(e endpoint, qs []question) (*load.Dialer, error) {
+	return load.NewDialer(load.DialerConfig{Endpoints: []endpoint{e}, Questions: qs, Timeout: requestTimeout})
 }
+
+// requestTimeout is longer than any request takes while all of them wait for each other.
+const requestTimeout = 30 * time.Second

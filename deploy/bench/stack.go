@@ -214,13 +214,13 @@ func (s *stack) firstAnswer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := d.dial(ctx, time.Now().Add(readyTimeout))
+	c, err := d.Dial(ctx, 0)
 	if err != nil {
 		return err
 	}
-	answer, err := c.ask(0)
+	answer, err := c.Ask(0)
 	s.answer = slices.Clone(answer)
-	return errors.Join(err, c.close())
+	return errors.Join(err, c.Close())
 }
 
 // tryAll asks every question on every path, so that a mistake is found before
@@ -233,21 +233,18 @@ func (s *stack) tryAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c, err := d.dial(ctx, time.Now().Add(readyTimeout))
+		c, err := d.Dial(ctx, 0)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		for i, q := range questions {
-			answer, err := c.ask(i)
-			if err == nil {
-				err = q.check(answer)
-			}
+		for i := range questions {
+			answer, err := c.Ask(i)
 			if err != nil {
-				return errors.Join(fmt.Errorf("%s: %w", name, err), c.close())
+				return errors.Join(fmt.Errorf("%s: %w", name, err), c.Close())
 			}
 			size, count = size+len(answer), count+1
 		}
-		if err := c.close(); err != nil {
+		if err := c.Close(); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

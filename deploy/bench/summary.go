@@ -126,3 +126,14 @@ func distinct[T comparable](cells []cell, of func(cell) T) []T {
 	}
 	return values
 }
+
+// median returns the middle of the values, the mean of the two in the middle of an
+// even number, 0 of none.
+func median(values []float64) float64 {
+	n := len(values)
+	if n == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(values))
+	return (s[(n-1)/2] + s[n/2]) / 2
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,23 @@ func TestPrint(t *testing.T) {
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no line %q in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, tt := range []struct {
+		values []float64
+		want   float64
+	}{
+		{nil, 0}, {[]float64{7}, 7}, {[]float64{3, 1}, 2}, {[]float64{9, 1, 5}, 5}, {[]float64{4, 1, 3, 2}, 2.5},
+	} {
+		given := slices.Clone(tt.values)
+		if got := median(tt.values); got != tt.want {
+			t.Errorf("of %v: %v, want %v", tt.values, got, tt.want)
+		}
+		if !slices.Equal(given, tt.values) {
+			t.Errorf("%v was changed to %v", given, tt.values)
 		}
 	}
 }

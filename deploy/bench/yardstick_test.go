@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -35,7 +36,7 @@ func TestYardsticks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tt.y.Addr, tt.y.Answer = addrs[0], []byte(answer(qs[0].Body))
+			tt.y.Addr, tt.y.Answer = addrs[0], fmt.Appendf(nil, `{"jsonrpc":"2.0","id":0000000000,"result":%s}`, answer(qs[0].Params))
 			in, end := io.Pipe()
 			done := make(chan error, 1)
 			go func() { done <- tt.y.serve(in) }()
@@ -55,16 +56,16 @@ func TestYardsticks(t *testing.T) {
 				case <-time.After(time.Millisecond):
 				}
 			}
-			c, err := d.dial(t.Context(), time.Now().Add(readyTimeout))
+			c, err := d.Dial(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for range 3 {
-				if err := d.try(c); err != nil {
+				if _, err := c.Ask(0); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := c.close(); err != nil {
+			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
 			_ = end.Close()

@@ -1,39 +1,39 @@
-package main
+package load
 
 import (
 	"bytes"
 	"compress/gzip"
-	"fmt"
 	"io"
 	"sync/atomic"
 )
 
 // unzipper unzips answers, each different one once: a server that answers a
-// question as before is believed to mean the same, so that the load stays cheap. It
-// is shared by the connections of a dialer.
+// request as before is believed to mean the same, so that the load stays cheap. It
+// is shared by the connections of a dialer. For it, a request has the same ids each
+// time.
 type unzipper struct {
-	seen []atomic.Pointer[zipped] // by question
+	seen []atomic.Pointer[zipped] // by request
 }
 
 // zipped is an answer in both forms.
 type zipped struct{ zip, plain []byte }
 
-func newUnzipper(questions int) *unzipper {
-	return &unzipper{seen: make([]atomic.Pointer[zipped], questions)}
+func newUnzipper(requests int) *unzipper {
+	return &unzipper{seen: make([]atomic.Pointer[zipped], requests)}
 }
 
-// unzip returns what the answer to question i says.
+// unzip returns what the answer to request i says.
 func (u *unzipper) unzip(i int, answer []byte) ([]byte, error) {
 	if z := u.seen[i].Load(); z != nil && bytes.Equal(z.zip, answer) {
 		return z.plain, nil
 	}
 	r, err := gzip.NewReader(bytes.NewReader(answer))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errResponse, err)
+		return nil, malformed("gzip: %v", err)
 	}
 	plain, err := io.ReadAll(io.LimitReader(r, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errResponse, err)
+		return nil, malformed("gzip: %v", err)
 	}
 	u.seen[i].Store(&zipped{bytes.Clone(answer), plain})
 	return plain, nil

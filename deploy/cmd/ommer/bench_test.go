@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ommer/ommer/deploy/load"
+)
+
+// nobody is a service without blocks that counts who asks it with which key.
+type nobody struct {
+	url          string
+	right, wrong atomic.Int64
+	fail         atomic.Bool
+}
+
+const benchKey = "seldom-seen-key"
+
+func startNobody(t *testing.T) *nobody {
+	t.Helper()
+	n := &nobody{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var call struct{ ID json.RawMessage }
+		body, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(body, &call); err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+		if !strings.HasPrefix(r.URL.Path, "/v3/"+benchKey) {
+			n.wrong.Add(1)
+			http.Error(w, r.URL.Path, http.StatusUnauthorized)
+			return
+		}
+		n.right.Add(1)
+		if n.fail.Load() {
+			call.ID = []byte("7")
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":null}`, call.ID)
+	}))
+	t.Cleanup(s.Close)
+	n.url = s.URL + "/v3/"
+	return n
+}
+
+// ommer runs the program and makes sure that it shows no key.
+func ommer(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = run(args, streams{&stdout, &stderr})
+	if all := stdout.String() + stderr.String(); strings.Contains(all, benchKey) {
+		t.Errorf("ommer %q shows a key:\n%s", args, all)
+	}
+	return code, stdout.String(), stderr.String()
+}
+
+func TestBench(t *testing.T) {
+	n := startNobody(t)
+	file := filepath.Join(t.TempDir(), "report.json")
+	code, out, errs := ommer(t, "bench", "--connections", "3", "--rate", "500", "--warmup", "0s", "--duration", "300ms",
+		"--blocks", "1-9", "--index", "1", "--json", file, "--histogram", n.url+benchKey)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	for _, want := range []string{n.url + "****", "Open loop: 500 calls/s", "9 questions", "p99.9", "#[Max"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report load.Report
+	if err := json.Unmarshal(text, &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Calls < 150 || report.Right != report.Calls || report.Null != report.Calls || report.Connections.Opened != 3 ||
+		report.LatencyNS.P99 < report.LatencyNS.P50 || report.LatencyNS.P50 == 0 || report.Histogram == "" || report.Settings.Rate != 500 {
+		t.Errorf("got %s", text)
+	}
+	if bytes.Contains(text, []byte(benchKey)) {
+		t.Error("the report shows the key")
+	}
+}
+
+// Several keys are used in turn, and what one of them may not is told and fails.
+func TestBenchKeys(t *testing.T) {
+	n := startNobody(t)
+	file := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte(benchKey+"-1\n"+benchKey+"-2\nanother-"+benchKey+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"bench", "--connections", "6", "--warmup", "0s", "--duration", "100ms", "--blocks", "1", "--keys-file", file, "--json", "-", n.url + "KEY"}
+	code, out, errs := ommer(t, args...)
+	if code != 1 || !strings.Contains(errs, "--max-error-ratio") || n.right.Load() == 0 || n.wrong.Load() == 0 {
+		t.Errorf("exit code %d, %d right, %d wrong: %s", code, n.right.Load(), n.wrong.Load(), errs)
+	}
+	var report load.Report
+	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Settings.Keys != 3 || report.Failed["HTTP status 401"].Count == 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+	if code, _, errs := ommer(t, append(args, "--max-error-ratio", "1")...); code != 0 {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+// Wrong answers fail the command whatever errors are allowed.
+func TestBenchWrongAnswers(t *testing.T) {
+	n := startNobody(t)
+	n.fail.Store(true)
+	code, _, errs := ommer(t, "bench", "--max-error-ratio", "1", "--warmup", "0s", "--duration", "100ms", "--blocks", "1", n.url+benchKey)
+	if code != 1 || !strings.Contains(errs, "answers were wrong") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+// Where there are no uncles there is nothing to ask, unless somebody says what.
+func TestBenchQuestions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "questions")
+	if err := os.WriteFile(file, []byte(`["0x29c","0x0"]`+"\n\n"+`["0x`+strings.Repeat("ab", 32)+`","0x1"]`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := startNobody(t)
+	if code, out, errs := ommer(t, "bench", "--warmup", "0s", "--duration", "50ms", "--questions", file, n.url+benchKey); code != 0 || !strings.Contains(out, "2 questions") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+// Ctrl-C ends the measured time, and the result is printed.
+func TestBenchInterrupted(t *testing.T) {
+	n := startNobody(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n.right.Load() < 100 {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+	}()
+	code, out, errs := ommer(t, "bench", "--warmup", "0s", "--duration", "1h", "--blocks", "1", n.url+benchKey)
+	<-done
+	if code != 0 || !strings.Contains(out, "Ended early.") || !strings.Contains(out, "calls/s") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
+func TestBenchMistakes(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no URL", nil, "url"},
+		{"no such scheme", []string{"gopher://h/" + benchKey}, "want http://"},
+		{"a user", []string{"http://u:p@h/" + benchKey}, "want http://"},
+		{"no connections", []string{"--connections", "0", "http://h/KEY"}, "--connections"},
+		{"too many", []string{"--connections", "1000000", "http://h/KEY"}, "ulimit -Hn"},
+		{"in flight", []string{"--in-flight", "5000", "http://h/KEY"}, "--in-flight"},
+		{"range", []string{"--blocks", "9-1", "http://h/KEY"}, "FROM-TO"},
+		{"huge range", []string{"--blocks", "0-10000000", "http://h/KEY"}, "too many"},
+		{"ratio", []string{"--max-error-ratio", "2", "http://h/KEY"}, "--max-error-ratio"},
+		{"no place for keys", []string{"--keys-file", "/dev/null", "http://h/v3/" + benchKey}, "--keys-file"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if code, _, errs := ommer(t, append([]string{"bench"}, tt.args...)...); code != 2 || !strings.Contains(errs, tt.want) {
+				t.Errorf("exit code %d: %s", code, errs)
+			}
+		})
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/ommer/ommer/deploy/load"
+)
+
+// progress says each second how a load goes: on a terminal in one line that changes,
+// elsewhere in a line every few seconds.
+type progress struct {
+	w           io.Writer
+	terminal    bool
+	connections int
+	ticks       int
+}
+
+// elsewhere is how many ticks a line is for where lines stay.
+const elsewhere = 5
+
+func newProgress(w io.Writer, connections int) *progress {
+	p := &progress{w: w, connections: connections}
+	if f, ok := w.(*os.File); ok {
+		info, err := f.Stat()
+		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return p
+}
+
+func (p *progress) tick(t load.Tick) {
+	p.ticks++
+	state := "opening, warming up"
+	if t.Measured {
+		state = "measuring"
+	}
+	line := fmt.Sprintf("%3d s  %s: %d of %d connections, %d calls/s, %d failed, p50 %s ms, p99 %s ms",
+		p.ticks, state, t.Open, p.connections, t.Right, t.Failures(), load.Milliseconds(t.P50), load.Milliseconds(t.P99))
+	const clearLine = "\r\x1b[K"
+	switch {
+	case p.terminal:
+		fmt.Fprint(p.w, clearLine+line)
+	case p.ticks%elsewhere == 0:
+		fmt.Fprintln(p.w, line)
+	}
+}
+
+// end leaves the line.
+func (p *progress) end() {
+	if p.terminal && p.ticks > 0 {
+		fmt.Fprintln(p.w)
+	}
+}

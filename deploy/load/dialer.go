@@ -1,0 +1,312 @@
+package load
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DialerConfig is what a Dialer is made from.
+type DialerConfig struct {
+	Endpoints []Endpoint // connections go to them in turn
+	Questions []Question
+	Batch     int           // calls per request in an array; 0 for single calls
+	Verify    bool          // recompute the hashes of uncles
+	Sources   []net.IP      // local addresses, in turn; none: the system's choice
+	Timeout   time.Duration // for opening a connection, and for each request
+}
+
+// Dialer opens connections that ask its questions. It may be used by any number of
+// goroutines.
+type Dialer struct {
+	config  DialerConfig
+	qs      *questions
+	targets []target
+	sources []net.Dialer
+	dialing chan struct{} // holds a token for each connection being opened
+	dial    func(ctx context.Context, from *net.Dialer, addr string) (net.Conn, error)
+}
+
+// target is an endpoint, ready to be dialed.
+type target struct {
+	Endpoint
+	head     []byte      // of HTTP requests
+	tls      *tls.Config // nil for none
+	unzipper *unzipper   // nil if answers are not compressed
+}
+
+// dialingAtOnce is how many connections are opened at a time. It stays below the
+// edge's limit of TLS handshakes of one address.
+const dialingAtOnce = 32
+
+// maxStaleness is by how much a request may time out early.
+const maxStaleness = 50 * time.Millisecond
+
+// readBuffer is what a connection first has for an answer; it grows if it must.
+const readBuffer = 4 << 10
+
+// NewDialer makes a Dialer. Nothing is opened yet.
+func NewDialer(c DialerConfig) (*Dialer, error) {
+	if len(c.Endpoints) == 0 || c.Timeout <= 0 {
+		return nil, errors.New("load: no endpoint, or no time-out")
+	}
+	qs, err := newQuestions(c.Questions, c.Batch, c.Verify)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dialer{config: c, qs: qs, dialing: make(chan struct{}, dialingAtOnce)}
+	d.dial = func(ctx context.Context, from *net.Dialer, addr string) (net.Conn, error) {
+		return from.DialContext(ctx, "tcp", addr)
+	}
+	for _, e := range c.Endpoints {
+		t := target{Endpoint: e, head: httpHead(e)}
+		if e.Gzip && !e.WS {
+			t.unzipper = newUnzipper(len(qs.requests))
+		}
+		if e.TLS || len(e.CA) > 0 {
+			t.tls = &tls.Config{ServerName: e.host(), NextProtos: []string{"http/1.1"}, InsecureSkipVerify: e.Insecure}
+			if len(e.CA) > 0 {
+				t.tls.RootCAs = x509.NewCertPool()
+				if !t.tls.RootCAs.AppendCertsFromPEM(e.CA) {
+					return nil, errors.New("the certificate cannot be read")
+				}
+			}
+		}
+		d.targets = append(d.targets, t)
+	}
+	for _, ip := range c.Sources {
+		d.sources = append(d.sources, net.Dialer{LocalAddr: &net.TCPAddr{IP: ip}})
+	}
+	if len(d.sources) == 0 {
+		d.sources = make([]net.Dialer, 1)
+	}
+	return d, nil
+}
+
+// Requests is how many different requests there are.
+func (d *Dialer) Requests() int { return len(d.qs.requests) }
+
+// Conn is a connection. It is used by one goroutine at a time.
+type Conn struct {
+	d      *Dialer
+	t      *target
+	http   *httpConn // or
+	ws     *wsConn
+	id     uint64
+	out    []byte
+	number int
+	next   int       // the request to be sent
+	used   time.Time // when it was answered last, or opened
+	armed  time.Time // when its deadline was set
+	last   bool      // it is closed
+	stale  bool      // because the server had closed it before it answered
+}
+
+// Dial opens the connection of that number: it says which endpoint, which source
+// address and which question come first. Its errors are Failures.
+func (d *Dialer) Dial(ctx context.Context, number int) (*Conn, error) {
+	select {
+	case d.dialing <- struct{}{}:
+		defer func() { <-d.dialing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.config.Timeout)
+	defer cancel()
+	c := &Conn{d: d, t: &d.targets[number%len(d.targets)], id: firstID, number: number, next: number % len(d.qs.requests)}
+	conn, err := d.dial(ctx, &d.sources[number%len(d.sources)], c.t.Addr)
+	if err != nil {
+		return nil, d.clean(notConnected(err))
+	}
+	if c.t.tls != nil {
+		secure := tls.Client(conn, c.t.tls)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+			return nil, d.clean(notSecured(err))
+		}
+		conn = secure
+	}
+	if !c.t.WS {
+		c.http, c.used = &httpConn{Conn: conn, buf: make([]byte, readBuffer)}, time.Now()
+		return c, c.greet()
+	}
+	err = conn.SetDeadline(time.Now().Add(d.config.Timeout))
+	if err == nil {
+		c.ws, err = openWS(conn, c.t.Endpoint, d.config.Timeout)
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, d.clean(broken(err))
+	}
+	return c, nil
+}
+
+// greet has a connection over TLS make an exchange: a client holds a TLS 1.3 handshake
+// for complete before the server does, and so would run ahead of it. What comes of the
+// calls does not matter here.
+func (c *Conn) greet() error {
+	if c.t.tls == nil {
+		return nil
+	}
+	_, o := c.ask(c.next)
+	switch {
+	case !c.last:
+		return nil
+	case len(o.failed) > 0:
+		return c.d.clean(o.failed[0].why)
+	default:
+		return &Failure{KindClosed, "after one request: the load needs keep-alive"}
+	}
+}
+
+// clean takes keys out of what a failure says: a server or a proxy may quote the
+// request.
+func (d *Dialer) clean(f *Failure) *Failure {
+	for i := range d.targets {
+		if key := d.targets[i].key(); key != "" && strings.Contains(f.Detail, key) {
+			f.Detail = strings.ReplaceAll(f.Detail, key, "****")
+		}
+	}
+	return f
+}
+
+// Ask sends request i, waits for its answer and checks it. The answer is good until
+// the next call. The error is the first failure.
+func (c *Conn) Ask(i int) (answer []byte, err error) {
+	answer, o := c.ask(i)
+	if len(o.failed) > 0 {
+		return answer, c.d.clean(o.failed[0].why)
+	}
+	return answer, nil
+}
+
+// ask sends request i. After a failure that is not the answer's the connection is
+// closed.
+func (c *Conn) ask(i int) ([]byte, outcome) {
+	r := c.d.qs.requests[i]
+	id := c.id
+	m, err := c.exchange(i, id)
+	if f, ok := errors.AsType[*Failure](err); ok && c.http != nil && f.Kind != KindProtocol {
+		if c.last = m.last; c.last {
+			_ = c.Close()
+		}
+		return m.body, all(r.calls, f) // an HTTP status: the connection may go on
+	}
+	if err != nil {
+		c.last, c.stale = true, errors.Is(err, errStale) && !errors.Is(err, os.ErrDeadlineExceeded)
+		_ = c.Close()
+		return nil, all(r.calls, broken(err))
+	}
+	if c.t.unzipper == nil {
+		c.id += uint64(r.calls)
+	}
+	if m.zipped {
+		if c.t.unzipper == nil {
+			return nil, all(r.calls, malformed("a compressed answer that nobody asked for"))
+		}
+		if m.body, err = c.t.unzipper.unzip(i, m.body); err != nil {
+			return nil, all(r.calls, broken(err))
+		}
+	}
+	if c.last = m.last; c.last {
+		_ = c.Close()
+	}
+	c.used = time.Now()
+	return m.body, c.d.qs.check(r, m.body, id)
+}
+
+// exchange sends request i and returns the response.
+func (c *Conn) exchange(i int, id uint64) (message, error) {
+	// Deadlines are set again when the last one has grown old, not each time: the load must be
+	// cheap.
+	if now := time.Now(); now.Sub(c.armed) > min(c.d.config.Timeout/50, maxStaleness) {
+		c.armed = now
+		if err := c.net().SetDeadline(now.Add(c.d.config.Timeout)); err != nil {
+			return message{}, err
+		}
+	}
+	c.out = c.appendRequest(c.out[:0], i, id)
+	if c.ws != nil {
+		return c.ws.exchange(c.out)
+	}
+	return c.http.exchange(c.out)
+}
+
+// appendRequest appends request i as it is sent.
+func (c *Conn) appendRequest(dst []byte, i int, id uint64) []byte {
+	r := &c.d.qs.requests[i]
+	if c.ws != nil {
+		return r.ws.appendTo(dst, id, true)
+	}
+	return r.http.appendTo(append(dst, c.t.head...), id, false)
+}
+
+// turn returns the request that comes next.
+func (c *Conn) turn() int {
+	i := c.next
+	if c.next++; c.next == len(c.d.qs.requests) {
+		c.next = 0
+	}
+	return i
+}
+
+func (c *Conn) net() net.Conn {
+	if c.ws != nil {
+		return c.ws.Conn
+	}
+	return c.http.Conn
+}
+
+// Close closes the connection.
+func (c *Conn) Close() error { return c.net().Close() }
+
+// DialAll opens n connections and has each ask a question, rightly answered. If one
+// fails none stays open.
+func (d *Dialer) DialAll(ctx context.Context, n int) ([]*Conn, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	conns := make([]*Conn, n)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(n, dialingAtOnce) {
+		workers.Go(func() {
+			for i := int(next.Add(1) - 1); i < n && ctx.Err() == nil; i = int(next.Add(1) - 1) {
+				c, err := d.Dial(ctx, i)
+				if err == nil {
+					conns[i] = c
+					_, err = c.Ask(c.turn())
+				}
+				if err != nil {
+					cancel(fmt.Errorf("connection %d of %d: %w", i+1, n, err))
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, errors.Join(err, CloseAll(conns))
+	}
+	return conns, nil
+}
+
+// CloseAll closes the connections that were opened.
+func CloseAll(conns []*Conn) error {
+	var errs []error
+	for _, c := range conns {
+		if c != nil && !c.last {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,202 @@
+package load
+
+import (
+	"maps"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Bounds of what is measured, with three digits between them. What takes longer
+// counts as the longest.
+const (
+	leastLatency = time.Microsecond
+	mostLatency  = time.Hour
+)
+
+func newHistogram() *hdr.Histogram { return hdr.New(int64(leastLatency), int64(mostLatency), 3) }
+
+// recorder counts what becomes of requests. Its shards keep connections from waiting
+// for each other; a histogram of their own would take 180 KB of each.
+type recorder struct {
+	origin     time.Time
+	begin, end atomic.Int64 // what is measured, ns after origin
+	shards     []shard
+}
+
+type shard struct {
+	mu       sync.Mutex
+	measured Counts
+	latency  *hdr.Histogram
+	second   Counts         // since the last tick, measured or not
+	recent   *hdr.Histogram // the same
+	opening  map[string]Failed
+	opened   int // connections, again included
+	_        [64]byte
+}
+
+// Counts are of calls, but for Requests.
+type Counts struct {
+	Requests int `json:"requests"` // sent, or not sent in time
+	Calls    int `json:"calls"`
+	Right    int `json:"right"`
+	Null     int `json:"null"` // of the right ones: no such uncle
+	Late     int `json:"late"` // requests for which no connection was free when they were due
+
+	// Failed is by kind.
+	Failed map[string]Failed `json:"failed"`
+}
+
+// Failed is a kind of failure.
+type Failed struct {
+	Count   int    `json:"count"`
+	Example string `json:"example,omitempty"`
+}
+
+func (c *Counts) fail(n int, why *Failure) {
+	if c.Failed == nil {
+		c.Failed = map[string]Failed{}
+	}
+	addFailed(c.Failed, n, why)
+}
+
+func addFailed(to map[string]Failed, n int, why *Failure) {
+	f, known := to[why.Kind]
+	if !known {
+		f.Example = why.Detail
+	}
+	f.Count += n
+	to[why.Kind] = f
+}
+
+// add adds other counts.
+func (c *Counts) add(o Counts) {
+	c.Requests += o.Requests
+	c.Calls += o.Calls
+	c.Right += o.Right
+	c.Null += o.Null
+	c.Late += o.Late
+	for kind, f := range o.Failed {
+		c.fail(f.Count, &Failure{kind, f.Example})
+	}
+}
+
+// Failures is how many calls failed.
+func (c *Counts) Failures() (n int) {
+	for f := range maps.Values(c.Failed) {
+		n += f.Count
+	}
+	return n
+}
+
+// never is a time that does not come.
+const never = 1<<63 - 1
+
+func newRecorder(origin time.Time) *recorder {
+	r := &recorder{origin: origin, shards: make([]shard, min(runtime.GOMAXPROCS(0)*2, 32))}
+	r.begin.Store(never)
+	r.end.Store(never)
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.latency, s.recent, s.opening = newHistogram(), newHistogram(), map[string]Failed{}
+	}
+	return r
+}
+
+// measure says what time is measured.
+func (r *recorder) measure(begin, end time.Time) {
+	r.end.Store(int64(end.Sub(r.origin)))
+	r.begin.Store(int64(begin.Sub(r.origin)))
+}
+
+// at is the time that many ns after the origin.
+func (r *recorder) at(ns int64) time.Time { return r.origin.Add(time.Duration(ns)) }
+
+// isMeasured says whether a request that was due at that time counts.
+func (r *recorder) isMeasured(due time.Time) bool {
+	t := int64(due.Sub(r.origin))
+	return t >= r.begin.Load() && t < r.end.Load()
+}
+
+// sample is a request that has its outcome.
+type sample struct {
+	due, done time.Time
+	late      bool
+	calls     int
+	outcome
+}
+
+// add counts a request of a connection. Latency is that of requests of which every
+// call was answered rightly: a failure may well be quick.
+func (r *recorder) add(conn int, x sample, clean func(*Failure) *Failure) {
+	c := Counts{Requests: 1, Calls: x.calls, Right: x.right, Null: x.null}
+	if x.late {
+		c.Late = 1
+	}
+	for _, f := range x.failed {
+		c.fail(f.calls, clean(f.why))
+	}
+	took := int64(min(max(x.done.Sub(x.due), 0), mostLatency))
+	measured := r.isMeasured(x.due)
+	s := &r.shards[conn%len(r.shards)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.second.add(c)
+	if measured {
+		s.measured.add(c)
+	}
+	if len(x.failed) > 0 {
+		return
+	}
+	_ = s.recent.RecordValue(took) // it is within the bounds
+	if measured {
+		_ = s.latency.RecordValue(took)
+	}
+}
+
+// openedOne counts a connection that was opened, or why it was not.
+func (r *recorder) openedOne(conn int, why *Failure) {
+	s := &r.shards[conn%len(r.shards)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if why == nil {
+		s.opened++
+	} else {
+		addFailed(s.opening, 1, why)
+	}
+}
+
+// tick returns what was counted since the last one.
+func (r *recorder) tick() (c Counts, latency *hdr.Histogram) {
+	latency = newHistogram()
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		c.add(s.second)
+		latency.Merge(s.recent)
+		s.second = Counts{}
+		s.recent.Reset()
+		s.mu.Unlock()
+	}
+	return c, latency
+}
+
+// total returns what was measured.
+func (r *recorder) total() (c Counts, latency *hdr.Histogram, opened int, opening map[string]Failed) {
+	latency, opening = newHistogram(), map[string]Failed{}
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		c.add(s.measured)
+		latency.Merge(s.latency)
+		opened += s.opened
+		for kind, f := range s.opening {
+			addFailed(opening, f.Count, &Failure{kind, f.Example})
+		}
+		s.mu.Unlock()
+	}
+	return c, latency, opened, opening
+}

@@ -1,0 +1,199 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// wsConn is a WebSocket (RFC 6455). It understands whole messages, pings and closes:
+// what the edge sends. One goroutine may read while others write.
+type wsConn struct {
+	net.Conn
+	buf     []byte
+	have    int // bytes of buf that were read
+	done    int // of these, those of the last message
+	timeout time.Duration
+
+	write sync.Mutex // a pong may come between requests
+}
+
+// Opcodes, RFC 6455 section 5.2.
+const (
+	opText   = 0x1
+	opBinary = 0x2
+	opClose  = 0x8
+	opPing   = 0x9
+	opPong   = 0xA
+)
+
+const finBit, maskBit = 0x80, 0x80
+
+// frameMask is the masking key of every frame. It ought to be random against caches
+// between client and server that take a frame for HTTP; what is sent here is fixed
+// beforehand, and the server's work is the same.
+var frameMask = [4]byte{0x37, 0xfa, 0x21, 0x3d}
+
+// appendFrame appends a client's frame.
+func appendFrame(b []byte, op byte, payload []byte) []byte {
+	b = append(b, finBit|op)
+	switch n := len(payload); {
+	case n < 126:
+		b = append(b, maskBit|byte(n))
+	case n < 1<<16:
+		b = binary.BigEndian.AppendUint16(append(b, maskBit|126), uint16(n))
+	default:
+		b = binary.BigEndian.AppendUint64(append(b, maskBit|127), uint64(n))
+	}
+	b = append(b, frameMask[:]...)
+	for i, c := range payload {
+		b = append(b, c^frameMask[i%4])
+	}
+	return b
+}
+
+// The key of every handshake, and what the server makes of it: the example of RFC
+// 6455 section 1.3. It is there to find servers that are none.
+const (
+	wsKey    = "dGhlIHNhbXBsZSBub25jZQ=="
+	wsAccept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+)
+
+// openWS makes a WebSocket of a connection.
+func openWS(conn net.Conn, e Endpoint, timeout time.Duration) (*wsConn, error) {
+	request := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+		"Sec-WebSocket-Key: %s\r\nSec-WebSocket-Version: 13\r\n\r\n", e.Path, e.Addr, wsKey)
+	if _, err := conn.Write(request); err != nil {
+		return nil, err
+	}
+	r := bufio.NewReaderSize(conn, 1<<10)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return nil, notHTTP(err)
+	}
+	switch {
+	case resp.StatusCode != http.StatusSwitchingProtocols:
+		return nil, handshakeStatus(resp.StatusCode)
+	case resp.Header.Get("Sec-Websocket-Accept") != wsAccept:
+		return nil, malformed("a WebSocket handshake with another key")
+	}
+	c := &wsConn{Conn: conn, buf: make([]byte, readBuffer), timeout: timeout}
+	early, _ := r.Peek(r.Buffered())
+	c.have = copy(c.buf, early)
+	return c, nil
+}
+
+// send writes a frame.
+func (c *wsConn) send(frame []byte) error {
+	c.write.Lock()
+	defer c.write.Unlock()
+	err := c.SetWriteDeadline(time.Now().Add(c.timeout))
+	if err == nil {
+		_, err = c.Write(frame)
+	}
+	return err
+}
+
+// receive returns the next message, good until the next call. After a time-out it
+// can be called again.
+func (c *wsConn) receive() ([]byte, error) {
+	c.have = copy(c.buf, c.buf[c.done:c.have])
+	c.done = 0
+	for {
+		for {
+			op, payload, size, err := parseFrame(c.buf[:c.have])
+			if err != nil {
+				return nil, err
+			}
+			if size == 0 {
+				break
+			}
+			if op == opText || op == opBinary {
+				c.done = size
+				return payload, nil
+			}
+			if err := c.control(op, payload); err != nil {
+				return nil, err
+			}
+			c.have = copy(c.buf, c.buf[size:c.have])
+		}
+		if c.have == len(c.buf) {
+			c.buf = append(c.buf, make([]byte, len(c.buf))...)
+		}
+		n, err := c.Read(c.buf[c.have:])
+		c.have += n
+		if err != nil && n == 0 {
+			return nil, err
+		}
+	}
+}
+
+// control answers a ping or a close.
+func (c *wsConn) control(op byte, payload []byte) error {
+	switch op {
+	case opPing:
+		return c.send(appendFrame(nil, opPong, payload))
+	case opClose:
+		const noCode = 1005 // RFC 6455 section 7.1.5
+		why := closedWith(noCode, nil)
+		if len(payload) >= 2 {
+			why = closedWith(binary.BigEndian.Uint16(payload), payload[2:])
+		}
+		_ = c.send(appendFrame(nil, opClose, payload[:min(len(payload), 2)])) // it may be gone
+		return why
+	default:
+		return nil // nobody asked for a pong, which is allowed
+	}
+}
+
+// exchange sends a request and returns the next message.
+func (c *wsConn) exchange(request []byte) (message, error) {
+	if _, err := c.Write(request); err != nil {
+		return message{}, err
+	}
+	body, err := c.receive()
+	if err == nil && c.done < c.have {
+		if op := c.buf[c.done] & 0x0f; op == opText || op == opBinary {
+			return message{}, malformed("%d bytes after the answer: %s", c.have-c.done, quote(bytes.Clone(c.buf[c.done:c.have])))
+		}
+	}
+	return message{body: body}, err
+}
+
+// parseFrame reads the server's frame at the start of b: a whole message or a control
+// frame. The size is 0 while more is needed.
+func parseFrame(b []byte) (op byte, payload []byte, size int, err error) {
+	if len(b) < 2 {
+		return 0, nil, 0, nil
+	}
+	switch op = b[0] & 0x0f; op {
+	case opText, opBinary, opClose, opPing, opPong:
+	default:
+		return 0, nil, 0, malformed("WebSocket frame %s", quote(b))
+	}
+	if b[0]&^0x0f != finBit || b[1]&maskBit != 0 || op >= opClose && b[1] >= 126 {
+		return 0, nil, 0, malformed("WebSocket frame %s", quote(b))
+	}
+	start, n := 2, uint64(b[1])
+	switch {
+	case n == 126 && len(b) >= 4:
+		start, n = 4, uint64(binary.BigEndian.Uint16(b[2:]))
+	case n == 127 && len(b) >= 10:
+		start, n = 10, binary.BigEndian.Uint64(b[2:])
+	case n >= 126:
+		return 0, nil, 0, nil
+	}
+	if n > maxAnswer {
+		return 0, nil, 0, malformed("a message of %d bytes", n)
+	}
+	size = start + int(n)
+	if len(b) < size {
+		return 0, nil, 0, nil
+	}
+	return op, b[start:size], size, nil
+}
