@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,9 +37,9 @@ const confirmTimeout = 2 * time.Second
 
 // ClientConfig says how a Client asks.
 type ClientConfig struct {
-	// Links are the connections to ask over, 1 to 8. The shards divide themselves
-	// among them, and a lost one's questions go over another. They stay open
-	// when the Client closes.
+	// Links are the connections to ask over, 1 to 8, and a lost one's questions go
+	// over another. For each four processors one is asked over at a time: few links
+	// make full messages. They stay open when the Client closes.
 	Links []*Link
 	// Network is the token that names the chain in subjects, such as "mainnet".
 	Network string
@@ -61,6 +62,7 @@ type ClientConfig struct {
 // Client asks the workers of one network. It implements schema.Resolver.
 type Client struct {
 	links      []*clientLink
+	active     uint32 // how many of them are used while all are up
 	shards     []*shard
 	timeout    int64
 	start      time.Time
@@ -135,6 +137,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		}
 		c.links = append(c.links, cl)
 	}
+	c.active = uint32(max(1, min(len(c.links), runtime.GOMAXPROCS(0)/4)))
 	c.makeShards(cfg.Shards, cfg.MaxPending)
 	for _, l := range c.links {
 		if err := c.open(l, cfg.MaxPending); err != nil {

@@ -85,7 +85,7 @@ func (s *shard) sendExcept(lost *clientLink, i int32, a *ask, now int64, armed b
 		Question: a.question,
 	}
 	for k := range n {
-		l := s.c.links[(s.number+k)%n]
+		l := s.c.links[(s.number%s.c.active+k)%n]
 		if l == lost || !l.Up() {
 			continue
 		}

@@ -200,7 +200,7 @@ func (s *stack) newEdge(ctx context.Context, flags ...string) error {
 	s.edge, err = start(s.dir, "ommer-edge", s.program("ommer-edge"), append([]string{
 		"--nats", s.natsURL, "--network", network, "--http", s.http, "--https", s.https,
 		"--tls-cert", s.certFile, "--tls-key", s.keyFile, "--admin", addrs[2],
-		"--limit-conns-per-addr", "1000000", // every client is at one address here
+		"--limit-conns-per-addr", "1000000", "--limit-conns-per-key", "1000000", // every client is at one address here, with one key
 	}, flags...)...)
 	if err != nil {
 		return err

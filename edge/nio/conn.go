@@ -86,7 +86,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 // receive reads from the socket.
 func (c *Conn) receive(p []byte) (int, error) {
 	for {
-		n, err := c.nb.Read(p)
+		n, err := c.receiveNow(p)
 		switch {
 		case n > 0:
 			return n, nil
@@ -100,6 +100,17 @@ func (c *Conn) receive(p []byte) (int, error) {
 			return 0, err
 		}
 	}
+}
+
+// receiveNow reads what the kernel has. The lock keeps the descriptor from becoming that
+// of another connection.
+func (c *Conn) receiveNow(p []byte) (int, error) {
+	c.nb.Lock()
+	defer c.nb.Unlock()
+	if gone, _ := c.nb.IsClosed(); gone {
+		return 0, net.ErrClosed
+	}
+	return read(c.nb.Hash(), p) // the hash is the descriptor
 }
 
 // Write sends p, and queues what the kernel does not take. It does not keep p. It
@@ -171,7 +182,7 @@ func (c *Conn) sendNow(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	for {
-		n, err := syscall.Write(c.nb.Hash(), p) // the hash is the descriptor
+		n, err := write(c.nb.Hash(), p)
 		switch {
 		case err == nil:
 			return n, nil

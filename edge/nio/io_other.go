@@ -1,0 +1,9 @@
+//go:build !linux
+
+package nio
+
+import "syscall"
+
+func read(fd int, p []byte) (int, error) { return syscall.Read(fd, p) }
+
+func write(fd int, p []byte) (int, error) { return syscall.Write(fd, p) }
