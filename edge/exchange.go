@@ -204,8 +204,11 @@ func (x *exchange) await() {
 
 // Answered implements schema.Receiver.
 func (c *call) Answered(a schema.Answer) {
-	c.answer = a
-	if x := c.exchange; x.pending.Add(-1) == 0 {
+	x := c.exchange
+	if c.answer = a; x.batch {
+		c.answer = a.Clone() // it waits for the others
+	}
+	if x.pending.Add(-1) == 0 {
 		x.session.answered(x)
 	}
 }

@@ -350,6 +350,9 @@ func (s *session) complete(x *exchange, w *scratch) {
 	s.inFlight -= x.lookups
 	x.done = true
 	if x.http {
+		if x != s.first && !x.batch && len(x.calls) == 1 {
+			x.calls[0].answer = x.calls[0].answer.Clone() // it waits for earlier ones
+		}
 		s.writeDone(w)
 		return
 	}

@@ -1,5 +1,7 @@
 package schema
 
+import "bytes"
+
 // Question is one lookup: the uncle at a position of a block.
 type Question struct {
 	Block Selector
@@ -22,13 +24,20 @@ func (q Question) Method() Method {
 type Answer struct {
 	// Result is the JSON of the result member, `null` when there is no such
 	// block or uncle. It is shared: whoever receives it may keep it and must
-	// not change it.
+	// not change it. It may keep a message with other answers from being freed:
+	// what is kept for long is better a Clone.
 	Result []byte
 	// Packed is there instead of Result if the question allows it and the resolver
 	// has it.
 	Packed Packed
 	// Err says why there is no result.
 	Err *Error
+}
+
+// Clone returns an answer that shares no memory with anything but its Err.
+func (a Answer) Clone() Answer {
+	a.Result, a.Packed.Deflate = bytes.Clone(a.Result), bytes.Clone(a.Packed.Deflate)
+	return a
 }
 
 // Null is the result of a lookup that found nothing.
