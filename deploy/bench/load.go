@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ommer/ommer/deploy/child"
 )
 
 // cell is one path under one number of connections, in one round.
@@ -52,13 +54,13 @@ func (c cpu) minus(b cpu) cpu {
 func (s *stack) cpu() (c cpu, err error) {
 	var errs []error
 	for _, r := range []struct {
-		p  *process
+		p  *child.Process
 		to *time.Duration
 	}{{s.edge, &c.Edge}, {s.nats, &c.NATS}, {s.worker, &c.Worker}, {s.geth, &c.Geth}} {
-		*r.to, err = cpuOf(r.p.pid())
+		*r.to, err = child.CPU(r.p.PID())
 		errs = append(errs, err)
 	}
-	c.Load, err = ownCPU()
+	c.Load, err = child.OwnCPU()
 	return c, errors.Join(append(errs, err)...)
 }
 

@@ -1,4 +1,4 @@
-package main
+package child
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 
 func TestProcess(t *testing.T) {
 	t.Setenv("OMMER_SECRET", "not for children")
-	p, err := start(t.TempDir(), "shell", "/bin/sh", "-c", `echo "ready [$OMMER_SECRET]"; exec sleep 1000`)
+	p, err := Start(t.TempDir(), "shell", "/bin/sh", "-c", `echo "ready [$OMMER_SECRET]"; exec sleep 1000`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	notYet := errors.New("not yet")
-	err = p.wait(t.Context(), func(context.Context) error {
-		if strings.Contains(string(p.tail()), "ready []") {
+	err = p.Wait(t.Context(), func(context.Context) error {
+		if strings.Contains(string(p.Tail()), "ready []") {
 			return nil
 		}
 		return notYet
@@ -26,38 +26,38 @@ func TestProcess(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.wait(ctx, func(context.Context) error { return notYet }); !errors.Is(err, notYet) || !strings.Contains(err.Error(), "ready []") {
+	if err := p.Wait(ctx, func(context.Context) error { return notYet }); !errors.Is(err, notYet) || !strings.Contains(err.Error(), "ready []") {
 		t.Errorf("waited in vain: %v", err)
 	}
 	for range 2 { // the second time it has ended
-		if err := p.stop(); err != nil {
+		if err := p.Stop(); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := cpuOf(p.pid()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := CPU(p.PID()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the process is still there: %v", err)
 	}
-	if err := (*process)(nil).stop(); err != nil {
+	if err := (*Process)(nil).Stop(); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestProcessFails(t *testing.T) {
-	p, err := start(t.TempDir(), "shell", "/bin/sh", "-c", "echo no such luck; exit 3")
+	p, err := Start(t.TempDir(), "shell", "/bin/sh", "-c", "echo no such luck; exit 3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = p.wait(t.Context(), func(context.Context) error { return errors.New("not yet") })
+	err = p.Wait(t.Context(), func(context.Context) error { return errors.New("not yet") })
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no such luck") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := start(t.TempDir(), "none", "/no/such/program"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Start(t.TempDir(), "none", "/no/such/program"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestFreeAddrs(t *testing.T) {
-	addrs, err := freeAddrs(20)
+	addrs, err := FreeAddrs(20)
 	if err != nil {
 		t.Fatal(err)
 	}
