@@ -7,13 +7,13 @@ func connectionAttacks() []attack {
 	left := []string{endLeft}
 	return []attack{
 		{
-			name: "15,000 connections that never speak", enemies: 15_000, processes: 2, growth: 48, only: overTCP, alone: true,
+			name: "15,000 connections that never speak", enemies: 15_000, processes: 2, growth: 48, only: overTCP, alone: true, rate: 7500,
 			conduct: func(*enemy) {},
 			ends:    []string{endClosed}, aloneEnds: []string{endClosed, endReset},
 			why: "--timeout-idle; from one address --limit-conns-per-addr, half of what the edge takes",
 		},
 		{
-			name: "connections that never speak behind TLS", enemies: 1000, growth: 64, only: overTLS, rate: 300,
+			name: "connections that never speak behind TLS", enemies: 400, growth: 64, only: overTLS, rate: 150,
 			conduct: func(*enemy) {},
 			ends:    []string{endClosed}, why: "--timeout-idle, once the handshake is done",
 		},
@@ -63,7 +63,7 @@ func connectionAttacks() []attack {
 				}
 				e.reset()
 			},
-			ends: left, why: "answers to nobody are dropped when they come",
+			answers: []string{"message"}, ends: left, why: "answers to nobody are dropped when they come",
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -162,7 +163,8 @@ func (c *crowd) record(ctx context.Context, w *window, due time.Time, regular bo
 		if regular {
 			who = "regular"
 		}
-		w.examples = append(w.examples, fmt.Sprintf("%s after %v: %v", who, took.Round(time.Millisecond), err))
+		text := fmt.Sprintf("%s after %v: %v", who, took.Round(time.Millisecond), err)
+		w.examples = append(w.examples, strings.ReplaceAll(text, c.site.Key, "KEY")) // some errors name the URL
 	}
 }
 

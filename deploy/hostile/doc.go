@@ -6,8 +6,8 @@
 // nats-server, ommer-worker and ommer-edge are processes, on free ports of loopback, in
 // a temporary folder that is removed; the node behind them is deploy/devnode with the
 // chain of deploy/testchain. The edge listens with and without TLS. Its limits are the
-// defaults. Its time-outs are made two seconds, and twice that for an idle connection, so
-// that attacks end in seconds.
+// defaults. Its time-outs are made two seconds, and twice that between
+// requests and pings, so that attacks end in seconds.
 //
 // Attackers are this program again, in processes of their own with the lowest priority
 // (nice 19): they share the machine's CPU with the edge, and what is to be seen is what

@@ -240,7 +240,7 @@ func (a *army) march(ctx context.Context) {
 func (a *army) live(ctx, over context.Context, n int, come func()) {
 	due := time.Now()
 	if a.attack.rate > 0 { // they do not act all at the same moment
-		due = due.Add(time.Duration(rand.Float64() * float64(min(a.interval(), a.Lasts/4))))
+		due = due.Add(time.Duration(rand.Float64() * float64(a.interval())))
 	}
 	pause(over, time.Until(due))
 	for first := true; first || a.attack.again && pause(ctx, time.Until(due)); first = false {

@@ -35,13 +35,18 @@ func (r *round) judge(rest usage) (complaints []string) {
 		what      string
 		met       map[string]int
 		documents []string
-	}{{"answers", r.Met.Answers, r.attack.answers}, {"ends", r.Met.Ends, ends}} {
+		needed    bool
+	}{
+		// Who leaves at once may be gone before the answer.
+		{"answers", r.Met.Answers, r.attack.answers, len(r.attack.answers) > 0 && !slices.Contains(ends, endLeft)},
+		{"ends", r.Met.Ends, ends, true},
+	} {
 		for _, what := range slices.Sorted(maps.Keys(m.met)) {
 			if !slices.Contains(m.documents, what) {
 				say("%d %s are %q, documented is %q: %s", m.met[what], m.what, what, m.documents, r.attack.why)
 			}
 		}
-		if len(m.documents) > 0 && len(m.met) == 0 {
+		if m.needed && len(m.met) == 0 {
 			say("there were no %s, documented is %q: %s", m.what, m.documents, r.attack.why)
 		}
 	}

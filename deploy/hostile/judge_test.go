@@ -34,6 +34,7 @@ func TestJudge(t *testing.T) {
 		"memory":             {func(r *round) { r.Most.RSS += mb }, "the edge took up 127 MiB, the bound is 126"},
 		"memory from before": {func(r *round) { r.Start.RSS = 500 * mb; r.Most.RSS = 510 * mb }, ""},
 		"and more":           {func(r *round) { r.Start.RSS = 500 * mb; r.Most.RSS = 511 * mb }, "the bound is 510"},
+		"gone before":        {func(r *round) { r.attack.ends, r.Met = []string{endLeft}, result{Ends: map[string]int{endLeft: 1}} }, ""},
 		"one address":        {func(r *round) { r.alone, r.attack.aloneEnds = true, []string{"408"} }, `1 ends are "closed", documented is ["408"]`},
 	} {
 		t.Run(name, func(t *testing.T) {

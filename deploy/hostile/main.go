@@ -141,8 +141,8 @@ func (a *arena) fight(ctx context.Context, list []*round, stdout io.Writer) (com
 	defer a.crowd.end()
 	fmt.Fprintf(stdout, "at rest    %d MiB, %d files, %d goroutines\n", mib(a.rest.RSS), a.rest.Files, a.rest.Goroutines)
 	first := a.crowd.open()
-	if !pause(ctx, time.Second+a.quiet) {
-		return 0, ctx.Err()
+	if err = a.rested(ctx, first); err != nil {
+		return 0, err
 	}
 	a.last = a.crowd.read(first)
 	for _, r := range list {
