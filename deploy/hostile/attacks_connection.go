@@ -38,7 +38,7 @@ func connectionAttacks() []attack {
 		{
 			name: "reset before the answer", enemies: 32, growth: 64, rate: 100, again: true,
 			conduct: func(e *enemy) { e.send(e.army.request(batch(100, lookup))); e.reset() },
-			ends:    left, why: "answers to nobody are dropped when they come",
+			answers: []string{"200"}, ends: left, why: "answers to nobody are dropped when they come",
 		},
 		{
 			name: "reset in the answer", enemies: 32, growth: 192, rate: 30, again: true, deaf: true, window: 4 << 10,

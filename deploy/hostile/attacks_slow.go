@@ -85,12 +85,12 @@ func unreadAttacks() []attack {
 	cut := []string{endCut}
 	return []attack{
 		{
-			name: "unread answers to batches of 1000", enemies: 50, growth: 256, alone: true, deaf: true, window: 4 << 10,
+			name: "unread answers to batches of 1000", enemies: 50, growth: 400, alone: true, deaf: true, window: 4 << 10,
 			conduct: func(e *enemy) { e.send(bytes.Repeat(e.army.request(batch(1000, lookup)), 8)) },
-			ends:    cut, why: why + "; an answer has 1.4 MB",
+			ends:    cut, why: why + "; of each, two batches of 1000 answers and 1.4 MB are held, and what it takes to make them",
 		},
 		{
-			name: "unread messages for batches of 1000", enemies: 50, growth: 256, deaf: true, window: 4 << 10,
+			name: "unread messages for batches of 1000", enemies: 50, growth: 400, deaf: true, window: 4 << 10,
 			conduct: func(e *enemy) {
 				if e.send(e.army.handshake()) && e.pause(e.army.Unit/10) { // without reading it cannot know that it was accepted
 					e.send(bytes.Repeat(frame(opText|fin, []byte(batch(1000, lookup))), 8))

@@ -1,19 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"bytes"
-	"fmt"
 
 	"github.com/ommer/ommer/deploy/child"
 	"github.com/ommer/ommer/deploy/devnode"
