@@ -11,15 +11,15 @@ func handshakeAttacks() []attack {
 	cut := []string{endClosed, endReset}
 	return []attack{
 		{
-			name: "handshakes that are never begun", enemies: 2000, growth: 64, rate: 2000, again: true, only: overTLS, alone: true, rawTLS: true,
+			name: "handshakes that are never begun", enemies: 1000, growth: 64, rate: 1000, again: true, only: overTLS, alone: true, rawTLS: true,
 			conduct: func(*enemy) {}, ends: cut, why: held,
 		},
 		{
-			name: "half a ClientHello", enemies: 2000, growth: 64, rate: 2000, again: true, only: overTLS, rawTLS: true,
+			name: "half a ClientHello", enemies: 1000, growth: 64, rate: 1000, again: true, only: overTLS, rawTLS: true,
 			conduct: func(e *enemy) { e.send(e.army.hello[:len(e.army.hello)/2]) }, ends: cut, why: held,
 		},
 		{
-			name: "ClientHello, a byte now and then", enemies: 1000, growth: 64, only: overTLS, rawTLS: true, rate: 2000,
+			name: "ClientHello, a byte now and then", enemies: 1000, growth: 64, only: overTLS, rawTLS: true, rate: 1000,
 			conduct: func(e *enemy) { e.drip(e.army.hello, e.army.Unit/5) }, ends: cut, why: held,
 		},
 		{

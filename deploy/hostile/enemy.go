@@ -114,7 +114,7 @@ func (e *enemy) wait(ctx context.Context, d time.Duration) bool {
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return true
+		return ctx.Err() == nil // both may have been so
 	case <-ctx.Done():
 	case <-e.ended:
 	}

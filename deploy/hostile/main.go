@@ -174,6 +174,9 @@ const (
 // returned waits until the edge is as it was before anybody came. Reading its metrics
 // would keep it from being quiet, so that is done once.
 func (a *arena) returned(ctx context.Context) (u usage, err error) {
+	if err := a.empty(ctx); err != nil {
+		return u, err
+	}
 	high := a.rest.RSS + restSlack
 	for end := time.Now().Add(returnTime); ; {
 		rss, err := child.RSS(a.stack.edge.PID())
@@ -194,8 +197,20 @@ func (a *arena) returned(ctx context.Context) (u usage, err error) {
 	if u.RSS > high {
 		errs = append(errs, fmt.Errorf("the edge has %d MiB when everybody has left, at rest it had %d", mib(u.RSS), mib(a.rest.RSS)))
 	}
-	if u.Conns > 0 {
-		errs = append(errs, fmt.Errorf("%d connections are open when everybody has left", u.Conns))
-	}
 	return u, errors.Join(append(errs, a.stillHeld(u))...)
+}
+
+// empty waits until the edge has no connection.
+func (a *arena) empty(ctx context.Context) error {
+	for end := time.Now().Add(releaseTime); ; {
+		u, err := a.stack.usage(ctx)
+		switch {
+		case err != nil || u.Conns == 0:
+			return err
+		case time.Now().After(end):
+			return fmt.Errorf("%d connections are open when everybody has left", u.Conns)
+		case !pause(ctx, 50*time.Millisecond):
+			return ctx.Err()
+		}
+	}
 }
