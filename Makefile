@@ -13,7 +13,7 @@ CLIENTS  := deploy/e2e/clients/node_modules/.package-lock.json
 GETH     := github.com/ethereum/go-ethereum/cmd/geth@v1.17.8
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race fuzz bench e2e clients lint golden cross clean
+.PHONY: help build run test race fuzz bench e2e clients hostile lint golden cross clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ clients: build $(BIN)/nats-server $(CLIENTS) ## web3.js, ethers, viem, ws and ws
 
 bench: build $(BIN)/nats-server $(BIN)/geth ## Requests per second, CPU per request and memory per connection, against geth
 	$(GO) run ./deploy/bench --bin $(CURDIR)/$(BIN)
+
+hostile: build $(BIN)/nats-server ## Attackers on a running edge beside honest clients: ends, memory, latency; HOSTILE=--short
+	$(GO) run ./deploy/hostile --bin $(CURDIR)/$(BIN) $(HOSTILE)
 
 lint: ## gofmt, go vet and golangci-lint
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these'; exit 1; }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/ommer/ommer/deploy/child"
 )
 
 // idleMemory is what connections of one kind cost the edge when nothing happens on
@@ -86,10 +88,10 @@ const (
 )
 
 // settle waits until the memory of a process is at rest.
-func settle(ctx context.Context, p *process) (rss int64, settled bool, err error) {
+func settle(ctx context.Context, p *child.Process) (rss int64, settled bool, err error) {
 	var last []int64
 	for end := time.Now().Add(settleAtMost); ; {
-		n, err := rssOf(p.pid())
+		n, err := child.RSS(p.PID())
 		if err != nil {
 			return 0, false, err
 		}
@@ -119,7 +121,7 @@ func startHolder(ctx context.Context, what holding) (*holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := command(ctx, self, holdCommand)
+	cmd := child.Command(ctx, self, holdCommand)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
