@@ -62,9 +62,10 @@ func StartWith(in []byte, dir, name, program string, args ...string) (*Process, 
 }
 
 // Command is a program that does not see the settings of an Ommer that the caller
-// has in the environment.
+// has in the environment, and on Linux does not outlive the caller.
 func Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.SysProcAttr = attributes()
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "OMMER_") })
 	return cmd
 }
