@@ -33,7 +33,7 @@ func hold(in io.Reader, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	conns, err := d.DialAll(context.Background(), h.Conns)
+	conns, err := d.DialAll(context.Background(), h.Conns, func(*load.Conn) error { return nil })
 	if err != nil {
 		return err
 	}
