@@ -20,6 +20,8 @@ type endpoint struct {
 	WS   bool   // WebSocket, else HTTP with keep-alive
 	Gzip bool   // ask for compressed answers, over HTTP
 	CA   []byte // PEM that verifies the server; empty for no TLS
+
+	Source net.IP // to connect from; nil leaves it to the system
 }
 
 // client asks on one connection. It is used by one goroutine at a time.
@@ -68,6 +70,9 @@ func newDialer(e endpoint, qs []question) (*dialer, error) {
 // dial opens one connection. Everything on it must be over by the deadline.
 func (d *dialer) dial(ctx context.Context, deadline time.Time) (client, error) {
 	var nd net.Dialer
+	if d.endpoint.Source != nil {
+		nd.LocalAddr = &net.TCPAddr{IP: d.endpoint.Source}
+	}
 	conn, err := nd.DialContext(ctx, "tcp", d.endpoint.Addr)
 	if err != nil {
 		return nil, err

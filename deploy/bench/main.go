@@ -36,6 +36,9 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == connectionsCommand {
+		os.Exit(exitCode(runConnections(ctx, os.Args[2:], os.Stdout, os.Stderr)))
+	}
 	os.Exit(exitCode(run(ctx, os.Args[1:], os.Stdout, os.Stderr)))
 }
 

@@ -47,6 +47,7 @@ func start(dir, name, program string, args ...string) (*process, error) {
 // has in the environment.
 func command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.SysProcAttr = childAttr()
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "OMMER_") })
 	return cmd
 }

@@ -193,14 +193,19 @@ func (s *stack) newEdge(ctx context.Context, flags ...string) error {
 		return err
 	}
 	s.http, s.https = addrs[0], addrs[1]
-	s.edge, err = start(s.dir, "ommer-edge", s.program("ommer-edge"), append([]string{
-		"--nats", s.natsURL, "--network", network, "--http", s.http, "--https", s.https,
-		"--tls-cert", s.certFile, "--tls-key", s.keyFile, "--admin", addrs[2],
-	}, flags...)...)
+	s.edge, err = start(s.dir, "ommer-edge", s.program("ommer-edge"), s.edgeFlags(addrs[2], flags...)...)
 	if err != nil {
 		return err
 	}
 	return s.edge.wait(ctx, func(ctx context.Context) error { return ready(ctx, addrs[2]) })
+}
+
+// edgeFlags are those of an edge at the stack's addresses, and more.
+func (s *stack) edgeFlags(admin string, more ...string) []string {
+	return append([]string{
+		"--nats", s.natsURL, "--network", network, "--http", s.http, "--https", s.https,
+		"--tls-cert", s.certFile, "--tls-key", s.keyFile, "--admin", admin,
+	}, more...)
 }
 
 // tryAll asks every question on every path, so that a mistake is found before

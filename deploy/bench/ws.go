@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 )
 
 // wsClient asks over a WebSocket (RFC 6455). It understands whole text messages,
@@ -79,6 +81,18 @@ func (c *wsClient) ask(i int) ([]byte, error) {
 	if _, err := c.conn.Write(c.requests[i]); err != nil {
 		return nil, err
 	}
+	return c.next(opText)
+}
+
+// pong waits for a ping and answers it.
+func (c *wsClient) pong() error {
+	_, err := c.next(opPing)
+	return err
+}
+
+// next returns the payload of the next message of a kind, which must be the last
+// thing that was sent. It answers pings.
+func (c *wsClient) next(want byte) ([]byte, error) {
 	for have := 0; ; {
 		if have == len(c.buf) {
 			c.buf = append(c.buf, make([]byte, len(c.buf))...)
@@ -93,14 +107,18 @@ func (c *wsClient) ask(i int) ([]byte, error) {
 			if size == 0 {
 				break
 			}
-			if op == opText {
+			if op == opPing {
+				if _, werr := c.conn.Write(appendFrame(nil, opPong, payload)); werr != nil {
+					return nil, werr
+				}
+			} else if want != op {
+				return nil, fmt.Errorf("%w: an answer to no question", errFrame)
+			}
+			if op == want {
 				if size < have {
-					return nil, fmt.Errorf("%w: %d bytes after the answer", errFrame, have-size)
+					return nil, fmt.Errorf("%w: %d bytes after the last one", errFrame, have-size)
 				}
 				return payload, nil
-			}
-			if _, werr := c.conn.Write(appendFrame(nil, opPong, payload)); werr != nil {
-				return nil, werr
 			}
 			have = copy(c.buf, c.buf[size:have])
 		}
@@ -108,6 +126,19 @@ func (c *wsClient) ask(i int) ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// raw is the socket below the connection and its TLS.
+func (c *wsClient) raw() (syscall.RawConn, error) {
+	conn := c.conn
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	socket, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("%T has no socket", conn)
+	}
+	return socket.SyscallConn()
 }
 
 func (c *wsClient) close() error { return c.conn.Close() }
