@@ -93,7 +93,7 @@ func (s *stack) crowded(ctx context.Context, c connectionsConfig, k kind, nth in
 	if err != nil {
 		return m, err
 	}
-	m.Kernel = kernelAfter.minus(kernelBefore)
+	m.Kernel = kernelAfter.minus(kernelBefore).withoutListings()
 	m.Objects = m.Kernel.objectsPerConn(c.conns)
 	if m.Clients, err = crowd.rss(); err != nil {
 		return m, err
@@ -142,12 +142,10 @@ func (s *stack) exercise(ctx context.Context, path string, edges int) error {
 // own: 127.0.0.0/8 is all loopback on Linux.
 func (s *stack) shares(c connectionsConfig, k kind, nth int) (list []holding) {
 	n := processes(c.conns, c.files)
-	next := byte(0)
 	for i := range n {
 		h := holding{Endpoint: s.endpoint(k.path), Questions: s.questions, Conns: part(c.conns, i, n), Pings: k.pings}
-		for range processes(h.Conns, connsPerSource) {
-			next++
-			h.Sources = append(h.Sources, net.IPv4(127, byte(nth+1), byte(i), next))
+		for j := range processes(h.Conns, connsPerSource) {
+			h.Sources = append(h.Sources, net.IPv4(127, byte(nth+1), byte(i), byte(j+1)))
 		}
 		list = append(list, h)
 	}

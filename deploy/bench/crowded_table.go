@@ -61,7 +61,10 @@ func (m *crowdedKind) print(w io.Writer) error {
 	row(k.own()/2, "half of the kernel's, for the edges' end")
 	row(m.After-m.Before+k.own()/2, "the edges and their half")
 	row(m.Clients, "the clients, resident")
-	row(-k.Available, "what is no longer available, all in all")
+	row(-k.Available, "what is no longer available, whoever took it")
+	if k.Listings > 0 {
+		row(k.Listings, "left out: the kernel's, for somebody's list of open files")
+	}
 	if len(m.Objects) == 0 {
 		_, err := fmt.Fprintln(w, "\nObjects of the kernel were not counted: /proc/slabinfo cannot be read, or too few connections.")
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -18,6 +19,8 @@ type kernel struct {
 	Percpu      int64 `json:"percpu_bytes"`
 	Buffers     int64 `json:"tcp_buffers_bytes"` // what TCP accounts for buffers; in slabs, mostly
 
+	Listings int64 `json:"listings_bytes"` // left out of Slab by withoutListings
+
 	caches map[string]cache // nil if this user may not read them
 }
 
@@ -32,7 +35,7 @@ func (k kernel) own() int64 { return k.Slab + k.KernelStack + k.PageTables + k.P
 
 // minus is what came since an earlier reading.
 func (k kernel) minus(b kernel) kernel {
-	d := kernel{k.Available - b.Available, k.Slab - b.Slab, k.KernelStack - b.KernelStack, k.PageTables - b.PageTables, k.Percpu - b.Percpu, k.Buffers - b.Buffers, nil}
+	d := kernel{k.Available - b.Available, k.Slab - b.Slab, k.KernelStack - b.KernelStack, k.PageTables - b.PageTables, k.Percpu - b.Percpu, k.Buffers - b.Buffers, k.Listings - b.Listings, nil}
 	if k.caches != nil && b.caches != nil {
 		d.caches = map[string]cache{}
 		for name, c := range k.caches {
@@ -40,6 +43,26 @@ func (k kernel) minus(b kernel) kernel {
 		}
 	}
 	return d
+}
+
+// withoutListings leaves out what came because somebody, a monitor perhaps, has listed
+// the open files of processes: an inode of /proc for each file, the security module's
+// part of it and a directory entry.
+func (k kernel) withoutListings() kernel {
+	listed := k.caches["proc_inode_cache"].Objects
+	if listed <= 0 {
+		return k
+	}
+	k.caches = maps.Clone(k.caches)
+	for _, name := range []string{"proc_inode_cache", "lsm_inode_cache", "dentry"} {
+		if c, ok := k.caches[name]; ok {
+			k.Slab -= listed * c.Size
+			k.Listings += listed * c.Size
+			c.Objects -= listed
+			k.caches[name] = c
+		}
+	}
+	return k
 }
 
 // readKernel reads /proc/meminfo, /proc/net/sockstat and, if it may, /proc/slabinfo.

@@ -106,10 +106,9 @@ func TestHold(t *testing.T) {
 	if _, err := toHolder.Write(what); err != nil {
 		t.Fatal(err)
 	}
-	said := make([]byte, 100)
-	n, err := fromHolder.Read(said)
-	if err != nil || !strings.HasPrefix(string(said[:n]), "holding") {
-		t.Fatalf("%q, %v", said[:n], err)
+	var said held
+	if err := json.NewDecoder(fromHolder).Decode(&said); err != nil || !said.All || said.Open != 40 {
+		t.Fatalf("%+v, %v", said, err)
 	}
 	if got := served.Load(); got != 40 {
 		t.Errorf("%d exchanges, want 40", got)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -11,7 +12,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is one of a crowd's processes when it is started as that.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == holdCommand {
+		os.Exit(exitCode(hold(os.Stdin, os.Stdout)))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestParse(t *testing.T) {
 	c, err := parse([]string{"--conns", "1,20", "--only", "ws,idle", "--duration", "2s", "--idle", "10"}, io.Discard)
