@@ -39,6 +39,9 @@ func (m *crowdedKind) each(total float64) float64 { return total / float64(m.Con
 func (m *crowdedKind) print(w io.Writer) error {
 	fmt.Fprintf(w, "\n%s: %d connections in %.1f s, %.0f us of the edges' CPU each; %d answers checked, %d failed\n",
 		m.Kind, m.Conns, m.Opening.Seconds(), m.each(float64(m.OpenCPU.Microseconds())), m.Answered, m.Failed)
+	if m.Problem != "" {
+		fmt.Fprintln(w, "the first failure:", m.Problem)
+	}
 	fmt.Fprintf(w, "connections by edge: %s (%d to %d)\n", strings.Trim(fmt.Sprint(m.Spread), "[]"), slices.Min(m.Spread), slices.Max(m.Spread))
 	if m.Quiet > 0 {
 		fmt.Fprintf(w, "pings: %d answered in %.0f s, for %.1f %% of one core and %.1f us of the edges' CPU each\n",
