@@ -14,7 +14,10 @@ import (
 )
 
 // crowd is the processes that hold idle connections.
-type crowd struct{ members []*member }
+type crowd struct {
+	members []*member
+	killed  func() error // why the processes were ended, nil if they were not
+}
 
 // member is one of them.
 type member struct {
@@ -31,7 +34,7 @@ const crowdReport = 5 * time.Second
 // startCrowd starts a process for each of what there is to hold, and returns when
 // every connection has had its exchange.
 func startCrowd(ctx context.Context, what []holding, opened func(n int)) (*crowd, error) {
-	c := &crowd{}
+	c := &crowd{killed: ctx.Err}
 	for _, w := range what {
 		m, err := startMember(ctx, w)
 		if err != nil {
@@ -166,7 +169,7 @@ func (c *crowd) stop() error {
 	var stops sync.WaitGroup
 	for i, m := range c.members {
 		stops.Go(func() {
-			if err := m.stop(); err != nil {
+			if err := m.stop(); err != nil && c.killed() == nil {
 				errs[i] = fmt.Errorf("%w: %w", errMember, err)
 			}
 		})

@@ -155,7 +155,7 @@ func TestCrowdIsStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close() //nolint:errcheck // it only waits
+	defer silent.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		if c, err := silent.Accept(); err == nil {

@@ -86,8 +86,7 @@ type holder struct {
 	what    holding
 	out     *json.Encoder
 	clients []client
-	dialers []*dialer // of the clients
-	watch   *watch    // nil if no pings are answered
+	watch   *watch // nil if no pings are answered
 }
 
 // open opens the connections, source after source, and says how far it is.

@@ -134,7 +134,7 @@ func TestReadKernel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer ln.Close() //nolint:errcheck // nobody connects
+		defer ln.Close()
 	}
 	after, err := readKernel()
 	if err != nil {
