@@ -31,15 +31,26 @@ type config struct {
 const idlePart = "idle"
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == holdCommand {
-		os.Exit(exitCode(hold(os.Stdin, os.Stdout)))
-	}
-	if len(os.Args) == 2 && os.Args[1] == yardstickCommand {
-		os.Exit(exitCode(measureAgainst(os.Stdin)))
-	}
+	playRole()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == connectionsCommand {
+		os.Exit(exitCode(runConnections(ctx, os.Args[2:], os.Stdout, os.Stderr)))
+	}
 	os.Exit(exitCode(run(ctx, os.Args[1:], os.Stdout, os.Stderr)))
+}
+
+// playRole does what a run has this program do in other processes, and ends with it.
+func playRole() {
+	if len(os.Args) != 2 {
+		return
+	}
+	switch os.Args[1] {
+	case holdCommand:
+		os.Exit(exitCode(hold(os.Stdin, os.Stdout)))
+	case yardstickCommand:
+		os.Exit(exitCode(measureAgainst(os.Stdin)))
+	}
 }
 
 func exitCode(err error) int {

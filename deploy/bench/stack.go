@@ -196,11 +196,7 @@ func (s *stack) newEdge(ctx context.Context, flags ...string) error {
 		return err
 	}
 	s.http, s.https = addrs[0], addrs[1]
-	s.edge, err = child.Start(s.dir, "ommer-edge", s.program("ommer-edge"), append([]string{
-		"--nats", s.natsURL, "--network", network, "--http", s.http, "--https", s.https,
-		"--tls-cert", s.certFile, "--tls-key", s.keyFile, "--admin", addrs[2],
-		"--limit-conns-per-addr", "1000000", // every client is at one address here
-	}, flags...)...)
+	s.edge, err = child.Start(s.dir, "ommer-edge", s.program("ommer-edge"), s.edgeFlags(addrs[2], flags...)...)
 	if err != nil {
 		return err
 	}
@@ -220,6 +216,16 @@ func (s *stack) firstAnswer(ctx context.Context) error {
 	answer, err := c.Ask(0)
 	s.answer = slices.Clone(answer)
 	return errors.Join(err, c.Close())
+}
+
+// edgeFlags are those of an edge at the stack's addresses, and more.
+func (s *stack) edgeFlags(admin string, more ...string) []string {
+	return append([]string{
+		"--nats", s.natsURL, "--network", network, "--http", s.http, "--https", s.https,
+		"--tls-cert", s.certFile, "--tls-key", s.keyFile, "--admin", admin,
+		// Every client is at one address here, and has one key.
+		"--limit-conns-per-addr", "1000000", "--limit-conns-per-key", "1000000",
+	}, more...)
 }
 
 // tryAll asks every question on every path, so that a mistake is found before
