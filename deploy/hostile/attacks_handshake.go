@@ -5,14 +5,16 @@ import "bytes"
 // handshakeAttacks are about TLS before, and below, what it carries.
 func handshakeAttacks() []attack {
 	const (
-		held     = "--timeout-handshake, counted from accepting; beyond --limit-handshakes-per-addr and --limit-handshake-queue closed at once"
+		held     = "--timeout-handshake, counted from accepting: they wait for their client, and nobody for them"
+		crowded  = held + "; --limit-handshake-queue, beyond which an address with the most loses one; --limit-handshakes-per-addr"
 		shutdown = "crypto/tls answers with an alert and hangs up"
 	)
 	cut := []string{endClosed, endReset}
 	return []attack{
 		{
-			name: "handshakes that are never begun", enemies: 1000, growth: 64, rate: 1000, again: true, only: overTLS, alone: true, rawTLS: true,
-			conduct: func(*enemy) {}, ends: cut, why: held,
+			// More than may wait, by half, or from one address six times what it may have.
+			name: "handshakes that are never begun", enemies: 6000, growth: 64, rate: 3000, again: true, only: overTLS, alone: true, rawTLS: true,
+			conduct: func(*enemy) {}, ends: cut, why: crowded,
 		},
 		{
 			name: "half a ClientHello", enemies: 1000, growth: 64, rate: 1000, again: true, only: overTLS, rawTLS: true,

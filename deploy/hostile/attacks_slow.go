@@ -87,7 +87,7 @@ func unreadAttacks() []attack {
 		{
 			name: "unread answers to batches of 1000", enemies: 50, growth: 400, alone: true, deaf: true, window: 4 << 10,
 			conduct: func(e *enemy) { e.send(bytes.Repeat(e.army.request(batch(1000, lookup)), 8)) },
-			ends:    cut, why: why + "; of each, two batches of 1000 answers and 1.4 MB are held, and what it takes to make them",
+			ends:    cut, why: why + "; of each, two batches of 1000 answers and 1.4 MB are held, and what it takes to make them; --limit-in-flight-total is shared out, so that nobody is refused",
 		},
 		{
 			name: "unread messages for batches of 1000", enemies: 50, growth: 400, deaf: true, window: 4 << 10,
@@ -96,7 +96,7 @@ func unreadAttacks() []attack {
 					e.send(bytes.Repeat(frame(opText|fin, []byte(batch(1000, lookup))), 8))
 				}
 			},
-			ends: cut, why: why + "; beyond --limit-in-flight each call has an error for an answer",
+			ends: cut, why: why + ", or --timeout-ping where the system's buffers have room for it; beyond --limit-in-flight each call has an error for an answer",
 		},
 		{
 			name: "unread answers to single requests", enemies: 50, growth: 64, deaf: true, window: 4 << 10,

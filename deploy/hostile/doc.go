@@ -7,7 +7,11 @@
 // a temporary folder that is removed; the node behind them is deploy/devnode with the
 // chain of deploy/testchain. The edge listens with and without TLS. Its limits are the
 // defaults. Its time-outs are made two seconds, and twice that between
-// requests and pings, so that attacks end in seconds.
+// requests and pings, so that attacks end in seconds. It sheds nothing for delay: on a
+// busy machine that would say nothing of the edge.
+//
+// Everybody has the same key, so that the honest have no share of their own by that: what
+// keeps attackers from taking all is that addresses and connections have theirs.
 //
 // Attackers are this program again, in processes of their own with the lowest priority
 // (nice 19): they share the machine's CPU with the edge, and what is to be seen is what
@@ -51,7 +55,8 @@
 // Renegotiation in TLS 1.2: crypto/tls offers it to no client and refuses it as a server,
 // and a client that asks for it would need a record layer of its own, as there is one
 // here for the key updates of TLS 1.3, which crypto/tls does not send of its own accord
-// either. What needs more than one machine: source addresses by the thousand, and
+// either. Memory up to the edge's budget, since an edge that sheds load turns the honest
+// away as well: that it stands it is a test of deploy/e2e. What needs more than one machine: source addresses by the thousand, and
 // links that are full.
 //
 // A row is an attack: add one to the table where it belongs (attacks_*.go), with the end

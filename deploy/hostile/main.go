@@ -52,7 +52,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f := flag.NewFlagSet("hostile", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&c.bin, "bin", "bin", "`folder` with ommer, ommer-edge, ommer-worker and nats-server")
-	f.BoolVar(&c.short, "short", false, "each attack once and shorter, for continuous integration")
+	f.BoolVar(&c.short, "short", false, "shorter, and without --only each attack once, for continuous integration")
 	f.StringVar(&c.only, "only", "", "run the attacks whose name has this `text` in it")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -69,9 +69,9 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	return c, nil
 }
 
-// rounds are those that were asked for.
+// rounds are those that were asked for: who asks for some means every way of them.
 func (c config) rounds() (list []*round) {
-	for _, r := range rounds(c.short) {
+	for _, r := range rounds(c.short && c.only == "") {
 		if strings.Contains(r.name(), c.only) {
 			list = append(list, r)
 		}
@@ -99,7 +99,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	began := time.Now()
 	unit, act, quiet := c.times()
-	s, err := startStack(ctx, c.bin, timeouts(unit))
+	s, err := startStack(ctx, c.bin, edgeFlags(unit))
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,9 @@ func TestParse(t *testing.T) {
 	if err != nil || !c.short || c.bin != "b" || len(c.rounds()) == 0 {
 		t.Errorf("got %+v, %v", c, err)
 	}
+	if c, err = parse([]string{"--short", "--only", "one address"}, io.Discard); err != nil || len(c.rounds()) == 0 {
+		t.Errorf("one way of an attack, in short: %d rounds, %v", len(c.rounds()), err)
+	}
 	for name, args := range map[string][]string{
 		"unknown flag":   {"--fast"},
 		"argument":       {"unread"},

@@ -78,9 +78,11 @@ type arena struct {
 	last  tally         // of the quiet before
 }
 
-// timeouts are the edge's flags for a unit, so that attacks end in seconds. What holds
-// for the honest as well, between their questions, is twice as long.
-func timeouts(unit time.Duration) (flags []string) {
+// edgeFlags make the edge's time-outs a unit, so that attacks end in seconds. What holds
+// for the honest as well, between their questions, is twice as long. Delay sheds nothing:
+// it would be the machine's.
+func edgeFlags(unit time.Duration) []string {
+	flags := []string{"--overload-delay", "1m"}
 	for _, name := range []string{"handshake", "header", "body", "write"} {
 		flags = append(flags, "--timeout-"+name, unit.String())
 	}
