@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -141,14 +139,8 @@ func runConnections(ctx context.Context, args []string, stdout, stderr io.Writer
 	if err = r.print(stdout); err != nil {
 		return err
 	}
-	if c.json != "" {
-		text, err := json.MarshalIndent(r, "", "  ")
-		if err == nil {
-			err = os.WriteFile(c.json, append(text, '\n'), 0o644)
-		}
-		if err != nil {
-			return err
-		}
+	if err = writeJSON(c.json, r); err != nil {
+		return err
 	}
 	return r.failed()
 }

@@ -157,12 +157,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err = r.print(stdout); err != nil {
 		return err
 	}
-	if c.json == "" {
+	return writeJSON(c.json, r)
+}
+
+// writeJSON writes a report to a file if it is to be written.
+func writeJSON(file string, report any) error {
+	if file == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
+	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(c.json, append(text, '\n'), 0o644)
+	return os.WriteFile(file, append(text, '\n'), 0o644)
 }

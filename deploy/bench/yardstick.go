@@ -32,7 +32,7 @@ type yardstick struct {
 
 // serve answers until its input ends.
 func (y yardstick) serve(in io.Reader) error {
-	end := func(context.Context) error { return nil }
+	var end func(context.Context) error
 	var err error
 	if y.CertFile == "" {
 		end, err = y.serveBare()
