@@ -13,10 +13,10 @@ CLIENTS  := deploy/e2e/clients/node_modules/.package-lock.json
 GETH     := github.com/ethereum/go-ethereum/cmd/geth@v1.17.8
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race fuzz bench e2e clients lint golden cross clean
+.PHONY: help build run test race fuzz bench bench-connections e2e clients hostile lint golden cross clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build bin/ommer, bin/ommer-edge and bin/ommer-worker
 	@mkdir -p $(BIN)
@@ -42,13 +42,19 @@ fuzz: ## Each fuzz target for FUZZTIME (20s)
 	done
 
 e2e: build $(BIN)/nats-server $(BIN)/geth ## The programs as processes, and their answers against those of geth
-	OMMER_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -v -timeout 20m -tags e2e -skip '^TestClients' ./deploy/e2e/...
+	OMMER_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -v -timeout 20m -tags e2e -skip '^TestClients' ./deploy/e2e/... ./deploy/bench
 
 clients: build $(BIN)/nats-server $(CLIENTS) ## web3.js, ethers, viem, ws and wscat against the programs; needs Node.js 18
 	OMMER_BIN=$(CURDIR)/$(BIN) $(GO) test -count=1 -v -timeout 10m -tags e2e -run '^TestClients' ./deploy/e2e/
 
 bench: build $(BIN)/nats-server $(BIN)/geth ## Requests per second, CPU per request and memory per connection, against geth
 	$(GO) run ./deploy/bench --bin $(CURDIR)/$(BIN)
+
+bench-connections: build $(BIN)/nats-server $(BIN)/geth ## 150,000 connections held on this machine, and the memory they take (Linux)
+	$(GO) run ./deploy/bench connections --bin $(CURDIR)/$(BIN)
+
+hostile: build $(BIN)/nats-server ## Attackers on a running edge beside honest clients: ends, memory, latency; HOSTILE=--short
+	$(GO) run ./deploy/hostile --bin $(CURDIR)/$(BIN) $(HOSTILE)
 
 lint: ## gofmt, go vet and golangci-lint
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these'; exit 1; }

@@ -41,6 +41,8 @@ var mayNot = []struct {
 	{pkg: "deploy/e2e/", except: []string{"deploy/e2e/cmd/"}, target: "edge/", reason: "black-box tests speak to processes; cmd has those that only tests need"},
 	{pkg: "deploy/e2e/", except: []string{"deploy/e2e/cmd/"}, target: "bus/", reason: "black-box tests speak to processes; cmd has those that only tests need"},
 	{pkg: "deploy/e2e/", target: "workers/", only: []string{"workers/archive/", "workers/upstream/upstreamtest/"}, reason: "black-box tests speak to processes; the archive reads the truth, and a node that fails as it is told stands behind them"},
+	{pkg: "deploy/child/", target: "github.com/ommer/", reason: "it starts programs and knows nothing of them"},
+	{pkg: "deploy/hostile/", target: "edge/", only: []string{"edge/certs/"}, reason: "attackers and honest clients speak to processes, by no code of the edge's"},
 	{pkg: "deploy/cmd/", target: "deploy/testchain/", reason: "it links go-ethereum's core; the generated chain is carried as a file"},
 	{pkg: "edge/http1/", target: "net/http", reason: "the parser is held against net/http; it cannot be it"},
 	{pkg: "edge/", target: "schema/uncle/", reason: "it links go-ethereum's KZG set-up into the internet-facing process"},

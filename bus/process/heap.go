@@ -3,6 +3,7 @@ package process
 import (
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -34,15 +35,24 @@ func keepHeap() (stop func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
+	return lookAfter(heapInterval)
+}
+
+// lookAfter looks at the heap after each collection and at an interval. Collections
+// are what matters when much comes at once: with a GOGC that fits an idle process
+// garbage would grow to many times what is in use before the interval is over.
+func lookAfter(interval time.Duration) (stop func()) {
+	collected := make(chan struct{}, 1)
 	ended, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		k := keeper{percent: 100}
 		defer debug.SetGCPercent(debug.SetGCPercent(k.percent))
-		tick := time.NewTicker(heapInterval)
+		tick := time.NewTicker(interval)
 		defer tick.Stop()
+		runtime.SetFinalizer(&bell{collected, ended}, (*bell).ring)
+		percent, free := k.look(readHeap())
 		for {
-			percent, free := k.look(readHeap())
 			if percent != 0 {
 				debug.SetGCPercent(percent)
 			}
@@ -51,6 +61,9 @@ func keepHeap() (stop func()) {
 			}
 			select {
 			case <-tick.C:
+				percent, free = k.look(readHeap())
+			case <-collected:
+				percent, free = k.room(readHeap().live), false
 			case <-ended:
 				return
 			}
@@ -60,6 +73,25 @@ func keepHeap() (stop func()) {
 		close(ended)
 		<-stopped
 	}
+}
+
+// bell rings after each collection, which finds it to be garbage each time.
+type bell struct {
+	collected chan<- struct{}
+	ended     <-chan struct{}
+}
+
+func (b *bell) ring() {
+	select {
+	case <-b.ended:
+		return
+	default:
+	}
+	select {
+	case b.collected <- struct{}{}:
+	default: // it has rung, and nobody has looked yet
+	}
+	runtime.SetFinalizer(b, (*bell).ring)
 }
 
 // heap is what the runtime tells of its memory, in bytes.
@@ -86,13 +118,19 @@ type keeper struct {
 	quiet     int // looks in a row
 }
 
-// look returns the GOGC to set, 0 for none, and whether to collect now and give the
-// memory back.
-func (k *keeper) look(h heap) (percent int, free bool) {
-	want := min(max(int(garbageRoom*100/max(h.live, 1)), minPercent), maxPercent)
+// room returns the GOGC to set, 0 for none.
+func (k *keeper) room(live uint64) (percent int) {
+	want := min(max(int(garbageRoom*100/max(live, 1)), minPercent), maxPercent)
 	if math.Abs(float64(want-k.percent)) > float64(k.percent)/8 { // setting it stops the world for a moment
 		k.percent, percent = want, want
 	}
+	return percent
+}
+
+// look returns the GOGC to set, 0 for none, and whether to collect now and give the
+// memory back.
+func (k *keeper) look(h heap) (percent int, free bool) {
+	percent = k.room(h.live)
 	if h.allocated-k.allocated < quietBytes {
 		k.quiet++
 	} else {

@@ -1,7 +1,10 @@
 package process
 
 import (
+	"runtime"
+	"runtime/metrics"
 	"testing"
+	"time"
 )
 
 func TestGarbageHasTheSameRoom(t *testing.T) {
@@ -53,6 +56,33 @@ func TestMemoryIsGivenBackWhenQuiet(t *testing.T) {
 			t.Fatal("given back though there is nothing")
 		}
 	}
+}
+
+// Garbage has its room from the first collection on that finds more in use, not only
+// when the interval is over.
+func TestCollectionsAreNoticed(t *testing.T) {
+	stop := lookAfter(time.Hour)
+	defer stop()
+	setting := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	comesTo := func(what string, fits func(percent uint64) bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
+			runtime.GC()
+			metrics.Read(setting)
+			percent := setting[0].Value.Uint64()
+			if fits(percent) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("GOGC is %d with %s", percent, what)
+			}
+		}
+	}
+	comesTo("little in use", func(percent uint64) bool { return percent > 400 })
+	kept := make([]byte, 80<<20)
+	comesTo("80 MiB in use", func(percent uint64) bool { return percent < 90 })
+	kept[0] = 1
+	comesTo("little in use again", func(percent uint64) bool { return percent > 400 })
 }
 
 func TestReadHeap(t *testing.T) {

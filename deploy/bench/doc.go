@@ -44,6 +44,38 @@
 // sockets is not, and VmRSS itself is off by up to 256 KiB on two cores. The edge's
 // time-outs are raised, so that no connection is pinged or closed meanwhile.
 //
+// # Many connections
+//
+// The command connections (make bench-connections) holds as many connections as
+// several processes can. Edges share one port by --reuseport, as many as the file
+// limit asks for; the kernel spreads the connections over them by a hash, and how
+// evenly is printed. Processes of this program open the connections, each process
+// from source addresses of its own in 127.0.0.0/8, since a source address has 28,000
+// ports to one destination. They check the answer to a question on every connection
+// when it is opened, and to another one after all of them were idle. Any failure
+// fails the run.
+//
+// The kinds ws, wss, http and https are left alone meanwhile: the edges' time-outs are
+// raised. In ws-ping and wss-ping the edges ping after --ping, 30 s, as they do by
+// default, and the CPU that they use while nothing else happens is divided by the
+// pings that the clients have answered.
+//
+// The edges' memory is the growth of their VmRSS, all together, measured as above.
+// The kernel's is that of Slab, KernelStack, PageTables and Percpu in /proc/meminfo,
+// of the whole machine: both ends of every connection are in it, and whatever else
+// the machine does. TCP's buffers are in slabs while there are any; what
+// /proc/net/sockstat accounts for them goes to the JSON report. If /proc/slabinfo can
+// be read (by root), the objects of each cache are counted, and those of which as many
+// came as there are connections are listed: two of TCP, sock_inode_cache, dentry and
+// filp are the sockets of both ends, eventpoll_epi their places in an epoll (the
+// clients' have two of them when they answer pings). The kernel merges caches of
+// objects that are alike, so that a name may stand for others as well. Half of the
+// kernel's memory is taken for the edges' end: the ends differ in little but the
+// clients' ports. A monitor that lists the open files of processes leaves an inode of
+// /proc for each of them in the kernel; those are counted by proc_inode_cache and left
+// out. The clients' resident memory is printed, but nothing was done to keep it small
+// beyond having no goroutine for each connection.
+//
 // # Limits
 //
 // The load comes from the same machine and takes CPU from the servers: requests per

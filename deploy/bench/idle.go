@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
+
+	"github.com/ommer/ommer/deploy/child"
 )
 
 // idleMemory is what connections of one kind cost the edge when nothing happens on
@@ -51,7 +50,7 @@ func (s *stack) idle(ctx context.Context, path string, conns int) (m idleMemory,
 	m = idleMemory{Path: path, Conns: conns}
 	const untouched = "30m" // longer than this takes
 	err = s.newEdge(ctx, "--timeout-idle", untouched, "--timeout-ping", untouched,
-		"--limit-conns", fmt.Sprint(conns+spareFiles/2), "--limit-conns-per-addr", fmt.Sprint(conns+spareFiles/2))
+		"--limit-conns", fmt.Sprint(conns+spareFiles/2))
 	if err != nil {
 		return m, err
 	}
@@ -59,15 +58,15 @@ func (s *stack) idle(ctx context.Context, path string, conns int) (m idleMemory,
 		return m, err
 	}
 	var before, after bool
-	if m.Before, before, err = settle(ctx, s.edge); err != nil {
+	if m.Before, before, err = settle(ctx, settleReadings, s.edge); err != nil {
 		return m, err
 	}
-	h, err := startHolder(ctx, holding{Endpoint: s.endpoint(path), Questions: s.questions, Conns: conns})
+	c, err := startCrowd(ctx, []holding{{Endpoint: s.endpoint(path), Questions: s.questions, Conns: conns}}, func(int) {})
 	if err != nil {
 		return m, err
 	}
-	defer func() { err = errors.Join(err, h.stop()) }()
-	if m.After, after, err = settle(ctx, s.edge); err != nil {
+	defer func() { err = errors.Join(err, c.stop()) }()
+	if m.After, after, err = settle(ctx, settleReadings, s.edge); err != nil {
 		return m, err
 	}
 	m.Settled = before && after
@@ -75,9 +74,9 @@ func (s *stack) idle(ctx context.Context, path string, conns int) (m idleMemory,
 }
 
 // When memory counts as at rest: settleReadings in a row differ by no more than
-// settleWithin bytes. After settleAtMost the last one is taken. A process gives
-// memory back when it was quiet for some seconds (bus/process/heap.go), so that
-// looking for less than those would find it before that.
+// settleWithin bytes for each process. After settleAtMost the last one is taken. A
+// process gives memory back when it was quiet for some seconds (bus/process/heap.go),
+// so that looking for less than those would find it before that.
 const (
 	settlePoll     = 200 * time.Millisecond
 	settleReadings = 45
@@ -85,19 +84,23 @@ const (
 	settleAtMost   = time.Minute
 )
 
-// settle waits until the memory of a process is at rest.
-func settle(ctx context.Context, p *process) (rss int64, settled bool, err error) {
+// settle waits until the memory of processes, taken together, is at rest.
+func settle(ctx context.Context, readings int, processes ...*child.Process) (rss int64, settled bool, err error) {
 	var last []int64
 	for end := time.Now().Add(settleAtMost); ; {
-		n, err := rssOf(p.pid())
-		if err != nil {
-			return 0, false, err
+		var n int64
+		for _, p := range processes {
+			one, err := child.RSS(p.PID())
+			if err != nil {
+				return 0, false, err
+			}
+			n += one
 		}
-		if last = append(last, n); len(last) > settleReadings {
+		if last = append(last, n); len(last) > readings {
 			last = last[1:]
 		}
 		switch {
-		case len(last) == settleReadings && slices.Max(last)-slices.Min(last) <= settleWithin:
+		case len(last) == readings && slices.Max(last)-slices.Min(last) <= int64(len(processes))*settleWithin:
 			return n, true, nil
 		case time.Now().After(end):
 			return n, false, nil
@@ -106,42 +109,3 @@ func settle(ctx context.Context, p *process) (rss int64, settled bool, err error
 		}
 	}
 }
-
-// holder is the process that holds idle connections.
-type holder struct {
-	release func() error // lets it end
-	wait    func() error
-}
-
-// startHolder starts one and returns when every connection has had its exchange.
-func startHolder(ctx context.Context, what holding) (*holder, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := command(ctx, self, holdCommand)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err = cmd.Start(); err != nil {
-		return nil, err
-	}
-	h := &holder{release: in.Close, wait: cmd.Wait}
-	// By its standard input, since arguments are there for all to read.
-	err = json.NewEncoder(in).Encode(what)
-	if err == nil {
-		_, err = bufio.NewReader(out).ReadString('\n')
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the process that holds the connections: %w", err), h.stop())
-	}
-	return h, nil
-}
-
-func (h *holder) stop() error { return errors.Join(h.release(), h.wait()) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ommer/ommer/deploy/child"
 	"github.com/ommer/ommer/deploy/load"
 )
 
@@ -54,14 +55,14 @@ func (s *stack) cpu() (c cpu, err error) {
 	var errs []error
 	var other time.Duration
 	for _, r := range []struct {
-		p  *process
+		p  *child.Process
 		to *time.Duration
 	}{{s.edge, &c.Edge}, {s.nats, &c.NATS}, {s.worker, &c.Worker}, {s.geth, &c.Geth}, {s.bare, &c.Echo}, {s.netHTTP, &other}} {
-		*r.to, err = cpuOf(r.p.pid())
+		*r.to, err = child.CPU(r.p.PID())
 		errs = append(errs, err)
 	}
 	c.Echo += other
-	c.Load, err = ownCPU()
+	c.Load, err = child.OwnCPU()
 	return c, errors.Join(append(errs, err)...)
 }
 

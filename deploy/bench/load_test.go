@@ -22,17 +22,10 @@ import (
 // the parameters.
 func answering(t *testing.T, answer func(params string) string) endpoint {
 	t.Helper()
-	reply := func(body []byte) []byte {
-		var call struct{ ID, Params json.RawMessage }
-		if err := json.Unmarshal(body, &call); err != nil {
-			t.Errorf("%s: %v", body, err)
-		}
-		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, call.ID, answer(string(call.Params)))
-	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
 			body, _ := io.ReadAll(r.Body)
-			_, _ = w.Write(reply(body))
+			_, _ = w.Write(reply(t, body, answer))
 			return
 		}
 		c, err := websocket.Accept(w, r, nil)
@@ -43,13 +36,22 @@ func answering(t *testing.T, answer func(params string) string) endpoint {
 		defer c.CloseNow()
 		for {
 			_, body, err := c.Read(r.Context())
-			if err != nil || c.Write(r.Context(), websocket.MessageText, reply(body)) != nil {
+			if err != nil || c.Write(r.Context(), websocket.MessageText, reply(t, body, answer)) != nil {
 				return
 			}
 		}
 	}))
 	t.Cleanup(s.Close)
 	return endpoint{Addr: s.Listener.Addr().String(), Path: "/v3/key"}
+}
+
+// reply answers a call.
+func reply(t *testing.T, body []byte, answer func(params string) string) []byte {
+	var call struct{ ID, Params json.RawMessage }
+	if err := json.Unmarshal(body, &call); err != nil {
+		t.Errorf("%s: %v", body, err)
+	}
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, call.ID, answer(string(call.Params)))
 }
 
 // asked are questions with answers that a test can give.
@@ -154,10 +156,9 @@ func TestHold(t *testing.T) {
 	if _, err := toHolder.Write(what); err != nil {
 		t.Fatal(err)
 	}
-	said := make([]byte, 100)
-	n, err := fromHolder.Read(said)
-	if err != nil || !strings.HasPrefix(string(said[:n]), "holding") {
-		t.Fatalf("%q, %v", said[:n], err)
+	var said held
+	if err := json.NewDecoder(fromHolder).Decode(&said); err != nil || !said.All || said.Open != 40 {
+		t.Fatalf("%+v, %v", said, err)
 	}
 	if got := served.Load(); got != 40 {
 		t.Errorf("%d exchanges, want 40", got)

@@ -31,15 +31,26 @@ type config struct {
 const idlePart = "idle"
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == holdCommand {
-		os.Exit(exitCode(hold(os.Stdin, os.Stdout)))
-	}
-	if len(os.Args) == 2 && os.Args[1] == yardstickCommand {
-		os.Exit(exitCode(measureAgainst(os.Stdin)))
-	}
+	playRole()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == connectionsCommand {
+		os.Exit(exitCode(runConnections(ctx, os.Args[2:], os.Stdout, os.Stderr)))
+	}
 	os.Exit(exitCode(run(ctx, os.Args[1:], os.Stdout, os.Stderr)))
+}
+
+// playRole does what a run has this program do in other processes, and ends with it.
+func playRole() {
+	if len(os.Args) != 2 {
+		return
+	}
+	switch os.Args[1] {
+	case holdCommand:
+		os.Exit(exitCode(hold(os.Stdin, os.Stdout)))
+	case yardstickCommand:
+		os.Exit(exitCode(measureAgainst(os.Stdin)))
+	}
 }
 
 func exitCode(err error) int {
@@ -146,12 +157,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err = r.print(stdout); err != nil {
 		return err
 	}
-	if c.json == "" {
+	return writeJSON(c.json, r)
+}
+
+// writeJSON writes a report to a file if it is to be written.
+func writeJSON(file string, report any) error {
+	if file == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
+	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(c.json, append(text, '\n'), 0o644)
+	return os.WriteFile(file, append(text, '\n'), 0o644)
 }

@@ -11,7 +11,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is one of the processes that a run starts when it is started as that.
+func TestMain(m *testing.M) {
+	playRole()
+	goleak.VerifyTestMain(m)
+}
 
 func TestParse(t *testing.T) {
 	c, err := parse([]string{"--conns", "1,20", "--only", "ws,idle", "--duration", "2s", "--idle", "10"}, io.Discard)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/ommer/ommer/deploy/load"
@@ -40,9 +41,9 @@ func questions() ([]question, error) {
 	return qs, nil
 }
 
-// newDialer makes a dialer of single calls.
-func newDialer(e endpoint, qs []question) (*load.Dialer, error) {
-	return load.NewDialer(load.DialerConfig{Endpoints: []endpoint{e}, Questions: qs, Timeout: requestTimeout})
+// newDialer makes a dialer of single calls, from these addresses in turn if there are any.
+func newDialer(e endpoint, qs []question, sources ...net.IP) (*load.Dialer, error) {
+	return load.NewDialer(load.DialerConfig{Endpoints: []endpoint{e}, Questions: qs, Sources: sources, Timeout: requestTimeout})
 }
 
 // requestTimeout is longer than any request takes while all of them wait for each other.

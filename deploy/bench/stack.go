@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/ommer/ommer/deploy/child"
 	"github.com/ommer/ommer/deploy/testchain"
 	"github.com/ommer/ommer/edge/certs"
 )
@@ -23,8 +22,8 @@ import (
 type stack struct {
 	bin, dir string
 
-	geth, nats, worker, edge *process
-	bare, netHTTP            *process // yardsticks
+	geth, nats, worker, edge *child.Process
+	bare, netHTTP            *child.Process // yardsticks
 
 	gethAddr, natsURL     string
 	bareAddr, netHTTPAddr string
@@ -70,7 +69,7 @@ func startStack(ctx context.Context, bin string, progress func(string, ...any)) 
 
 // stop ends everything and removes its files.
 func (s *stack) stop() error {
-	return errors.Join(s.netHTTP.stop(), s.bare.stop(), s.edge.stop(), s.worker.stop(), s.nats.stop(), s.geth.stop(), os.RemoveAll(s.dir))
+	return errors.Join(s.netHTTP.Stop(), s.bare.Stop(), s.edge.Stop(), s.worker.Stop(), s.nats.Stop(), s.geth.Stop(), os.RemoveAll(s.dir))
 }
 
 func (s *stack) program(name string) string { return filepath.Join(s.bin, name) }
@@ -78,7 +77,7 @@ func (s *stack) program(name string) string { return filepath.Join(s.bin, name) 
 // askVersions asks the programs what they are, and so finds those that are missing.
 func (s *stack) askVersions(ctx context.Context) error {
 	for _, name := range []string{"ommer", "ommer-edge", "ommer-worker", "nats-server", "geth"} {
-		out, err := command(ctx, s.program(name), "--version").CombinedOutput()
+		out, err := child.Command(ctx, s.program(name), "--version").CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("--bin: %s --version: %w", name, err)
 		}
@@ -111,16 +110,16 @@ func (s *stack) startGeth(ctx context.Context) error {
 		{"--datadir", data, "init", genesisFile},
 		{"--datadir", data, "import", blocksFile},
 	} {
-		if out, failed := command(ctx, s.program("geth"), args...).CombinedOutput(); failed != nil {
+		if out, failed := child.Command(ctx, s.program("geth"), args...).CombinedOutput(); failed != nil {
 			return fmt.Errorf("geth %s: %w: %s", args[2], failed, out)
 		}
 	}
-	addrs, err := freeAddrs(2)
+	addrs, err := child.FreeAddrs(2)
 	if err != nil {
 		return err
 	}
 	s.gethAddr = addrs[0]
-	s.geth, err = start(s.dir, "geth", s.program("geth"),
+	s.geth, err = child.Start(s.dir, "geth", s.program("geth"),
 		"--datadir", data, "--networkid", fmt.Sprint(testchain.ChainID), "--syncmode", "full", "--gogc", "100",
 		"--http", "--http.addr", "127.0.0.1", "--http.port", port(addrs[0]), "--http.api", "eth",
 		"--authrpc.addr", "127.0.0.1", "--authrpc.port", port(addrs[1]),
@@ -128,40 +127,40 @@ func (s *stack) startGeth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.geth.wait(ctx, func(ctx context.Context) error { return accepts(ctx, s.gethAddr) })
+	return s.geth.Wait(ctx, func(ctx context.Context) error { return child.Accepts(ctx, s.gethAddr) })
 }
 
 func (s *stack) startNATS(ctx context.Context) error {
-	addrs, err := freeAddrs(1)
+	addrs, err := child.FreeAddrs(1)
 	if err != nil {
 		return err
 	}
 	s.natsURL = "nats://" + addrs[0]
-	s.nats, err = start(s.dir, "nats-server", s.program("nats-server"),
+	s.nats, err = child.Start(s.dir, "nats-server", s.program("nats-server"),
 		"--addr", "127.0.0.1", "--port", port(addrs[0]), "--jetstream", "--store_dir", filepath.Join(s.dir, "nats"))
 	if err != nil {
 		return err
 	}
-	return s.nats.wait(ctx, func(ctx context.Context) error { return accepts(ctx, addrs[0]) })
+	return s.nats.Wait(ctx, func(ctx context.Context) error { return child.Accepts(ctx, addrs[0]) })
 }
 
 func (s *stack) startWorker(ctx context.Context) error {
-	addrs, err := freeAddrs(1)
+	addrs, err := child.FreeAddrs(1)
 	if err != nil {
 		return err
 	}
-	s.worker, err = start(s.dir, "ommer-worker", s.program("ommer-worker"),
+	s.worker, err = child.Start(s.dir, "ommer-worker", s.program("ommer-worker"),
 		"--nats", s.natsURL, "--network", network, "--upstream", "http://"+s.gethAddr, "--admin", addrs[0])
 	if err != nil {
 		return err
 	}
-	return s.worker.wait(ctx, func(ctx context.Context) error { return ready(ctx, addrs[0]) })
+	return s.worker.Wait(ctx, func(ctx context.Context) error { return child.Ready(ctx, addrs[0]) })
 }
 
 // createKey issues the API key. The command writes it as the last line of its
 // standard output.
 func (s *stack) createKey(ctx context.Context) error {
-	cmd := command(ctx, s.program("ommer"), "keys", "create", "--name", "bench", "--nats", s.natsURL)
+	cmd := child.Command(ctx, s.program("ommer"), "keys", "create", "--name", "bench", "--nats", s.natsURL)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -188,24 +187,20 @@ func (s *stack) startEdge(ctx context.Context) error { return s.newEdge(ctx) }
 // newEdge starts an edge, in place of the one before if there is one, with more
 // flags.
 func (s *stack) newEdge(ctx context.Context, flags ...string) error {
-	if err := s.edge.stop(); err != nil {
+	if err := s.edge.Stop(); err != nil {
 		return err
 	}
 	s.edge = nil
-	addrs, err := freeAddrs(3)
+	addrs, err := child.FreeAddrs(3)
 	if err != nil {
 		return err
 	}
 	s.http, s.https = addrs[0], addrs[1]
-	s.edge, err = start(s.dir, "ommer-edge", s.program("ommer-edge"), append([]string{
-		"--nats", s.natsURL, "--network", network, "--http", s.http, "--https", s.https,
-		"--tls-cert", s.certFile, "--tls-key", s.keyFile, "--admin", addrs[2],
-		"--limit-conns-per-addr", "1000000", "--limit-conns-per-key", "1000000", // every client is at one address here, with one key
-	}, flags...)...)
+	s.edge, err = child.Start(s.dir, "ommer-edge", s.program("ommer-edge"), s.edgeFlags(addrs[2], flags...)...)
 	if err != nil {
 		return err
 	}
-	return s.edge.wait(ctx, func(ctx context.Context) error { return ready(ctx, addrs[2]) })
+	return s.edge.Wait(ctx, func(ctx context.Context) error { return child.Ready(ctx, addrs[2]) })
 }
 
 // firstAnswer asks the edge what the yardsticks will say.
@@ -221,6 +216,16 @@ func (s *stack) firstAnswer(ctx context.Context) error {
 	answer, err := c.Ask(0)
 	s.answer = slices.Clone(answer)
 	return errors.Join(err, c.Close())
+}
+
+// edgeFlags are those of an edge at the stack's addresses, and more.
+func (s *stack) edgeFlags(admin string, more ...string) []string {
+	return append([]string{
+		"--nats", s.natsURL, "--network", network, "--http", s.http, "--https", s.https,
+		"--tls-cert", s.certFile, "--tls-key", s.keyFile, "--admin", admin,
+		// Every client is at one address here, and has one key.
+		"--limit-conns-per-addr", "1000000", "--limit-conns-per-key", "1000000",
+	}, more...)
 }
 
 // tryAll asks every question on every path, so that a mistake is found before
@@ -325,33 +330,6 @@ func (s *stack) questionsOf(path string) []question {
 		return s.questions[:1]
 	}
 	return s.questions
-}
-
-// accepts says whether somebody listens on addr.
-func accepts(ctx context.Context, addr string) error {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return err
-	}
-	return c.Close()
-}
-
-// ready asks an admin listener whether its process is.
-func ready(ctx context.Context, admin string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close() //nolint:errcheck // only read from
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("/readyz says %s", resp.Status)
-	}
-	return nil
 }
 
 func port(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }

@@ -15,6 +15,8 @@ import (
 	"sync"
 
 	"github.com/lesismal/nbio"
+
+	"github.com/ommer/ommer/deploy/child"
 )
 
 // yardstickCommand is the argument that makes this program one of the servers that
@@ -30,7 +32,7 @@ type yardstick struct {
 
 // serve answers until its input ends.
 func (y yardstick) serve(in io.Reader) error {
-	end := func(context.Context) error { return nil }
+	var end func(context.Context) error
 	var err error
 	if y.CertFile == "" {
 		end, err = y.serveBare()
@@ -128,14 +130,14 @@ func (s *stack) startYardsticks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	addrs, err := freeAddrs(2)
+	addrs, err := child.FreeAddrs(2)
 	if err != nil {
 		return err
 	}
 	s.bareAddr, s.netHTTPAddr = addrs[0], addrs[1]
 	for _, one := range []struct {
 		name string
-		to   **process
+		to   **child.Process
 		yardstick
 	}{
 		{"bare-nbio", &s.bare, yardstick{Addr: s.bareAddr, Answer: s.answer}},
@@ -145,11 +147,11 @@ func (s *stack) startYardsticks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		*one.to, err = startWith(told, s.dir, one.name, self, yardstickCommand)
+		*one.to, err = child.StartWith(told, s.dir, one.name, self, yardstickCommand)
 		if err != nil {
 			return err
 		}
-		if err := (*one.to).wait(ctx, func(ctx context.Context) error { return accepts(ctx, one.Addr) }); err != nil {
+		if err := (*one.to).Wait(ctx, func(ctx context.Context) error { return child.Accepts(ctx, one.Addr) }); err != nil {
 			return err
 		}
 	}

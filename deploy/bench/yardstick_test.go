@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ommer/ommer/deploy/child"
 	"github.com/ommer/ommer/edge/certs"
 )
 
@@ -32,7 +33,7 @@ func TestYardsticks(t *testing.T) {
 		{name: "net/http", y: yardstick{CertFile: pair.Cert, KeyFile: pair.Key}, ca: ca},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			addrs, err := freeAddrs(1)
+			addrs, err := child.FreeAddrs(1)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -150,13 +150,18 @@ func TestDialAllFails(t *testing.T) {
 		Endpoints: []load.Endpoint{e},
 		Questions: []load.Question{{Method: "m", Params: "[]"}, {Method: "m", Params: "[]", Hash: "0x2"}},
 	})
-	conns, err := d.DialAll(t.Context(), 100)
+	fine := func(*load.Conn) error { return nil }
+	conns, err := d.DialAll(t.Context(), 100, fine)
 	if kindOf(err) != load.KindWrong || conns != nil {
 		t.Errorf("got %d connections, %v", len(conns), err)
 	}
+	refused := errors.New("not that one")
+	if _, err := d.DialAll(t.Context(), 1, func(*load.Conn) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.DialAll(ctx, 10); !errors.Is(err, context.Canceled) {
+	if _, err := d.DialAll(ctx, 10, fine); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -228,19 +229,40 @@ func (c *Conn) ask(i int) ([]byte, outcome) {
 
 // exchange sends request i and returns the response.
 func (c *Conn) exchange(i int, id uint64) (message, error) {
-	// Deadlines are set again when the last one has grown old, not each time: the load must be
-	// cheap.
-	if now := time.Now(); now.Sub(c.armed) > min(c.d.config.Timeout/50, maxStaleness) {
-		c.armed = now
-		if err := c.net().SetDeadline(now.Add(c.d.config.Timeout)); err != nil {
-			return message{}, err
-		}
+	if err := c.arm(); err != nil {
+		return message{}, err
 	}
 	c.out = c.appendRequest(c.out[:0], i, id)
 	if c.ws != nil {
 		return c.ws.exchange(c.out)
 	}
 	return c.http.exchange(c.out)
+}
+
+// arm sets the deadline of an exchange. It is set again when the last one has grown old,
+// not each time: the load must be cheap.
+func (c *Conn) arm() error {
+	now := time.Now()
+	if now.Sub(c.armed) <= min(c.d.config.Timeout/50, maxStaleness) {
+		return nil
+	}
+	c.armed = now
+	return c.net().SetDeadline(now.Add(c.d.config.Timeout))
+}
+
+// Pong waits for a ping on a WebSocket that asks nothing, and answers it. After a
+// failure the connection is closed.
+func (c *Conn) Pong() error {
+	err := c.arm()
+	if err == nil {
+		err = c.ws.pong()
+	}
+	if err == nil {
+		return nil
+	}
+	c.last = true
+	_ = c.Close() // it may be closed
+	return c.d.clean(broken(err))
 }
 
 // appendRequest appends request i as it is sent.
@@ -268,12 +290,26 @@ func (c *Conn) net() net.Conn {
 	return c.http.Conn
 }
 
+// SyscallConn is the socket, below TLS if there is any, to be watched for what comes
+// while nothing is asked. Nobody but the Conn may read from it.
+func (c *Conn) SyscallConn() (syscall.RawConn, error) {
+	conn := c.net()
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	socket, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("load: %T has no socket", conn)
+	}
+	return socket.SyscallConn()
+}
+
 // Close closes the connection.
 func (c *Conn) Close() error { return c.net().Close() }
 
-// DialAll opens n connections and has each ask a question, rightly answered. If one
-// fails none stays open.
-func (d *Dialer) DialAll(ctx context.Context, n int) ([]*Conn, error) {
+// DialAll opens n connections, has each ask a question, rightly answered, and calls
+// opened with it, from several goroutines. If one fails none stays open.
+func (d *Dialer) DialAll(ctx context.Context, n int, opened func(*Conn) error) ([]*Conn, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	conns := make([]*Conn, n)
@@ -286,6 +322,9 @@ func (d *Dialer) DialAll(ctx context.Context, n int) ([]*Conn, error) {
 				if err == nil {
 					conns[i] = c
 					_, err = c.Ask(c.turn())
+				}
+				if err == nil {
+					err = opened(c)
 				}
 				if err != nil {
 					cancel(fmt.Errorf("connection %d of %d: %w", i+1, n, err))

@@ -116,6 +116,32 @@ func TestControlFrames(t *testing.T) {
 	}
 }
 
+// Pings that come together are answered together, so that none is left in the buffer; an
+// answer that nobody waits for is a failure.
+func TestPong(t *testing.T) {
+	near, far := net.Pipe()
+	defer near.Close()
+	c := &wsConn{Conn: near, buf: make([]byte, 64), timeout: time.Minute}
+	got := make([]byte, 2*len(appendFrame(nil, opPong, []byte("1"))))
+	ended := make(chan error, 1)
+	go func() {
+		defer far.Close()
+		_, _ = far.Write([]byte{finBit | opPing, 1, '1', finBit | opPing, 1, '2'})
+		_, err := io.ReadFull(far, got)
+		_, _ = far.Write([]byte{finBit | opText, 1, 'x'})
+		ended <- err
+	}()
+	if err := c.pong(); err != nil {
+		t.Error(err)
+	}
+	if err := c.pong(); err == nil || broken(err).Kind != KindProtocol {
+		t.Errorf("got %v, want the answer to be refused", err)
+	}
+	if err := <-ended; err != nil || !bytes.Equal(got, appendFrame(appendFrame(nil, opPong, []byte("1")), opPong, []byte("2"))) {
+		t.Errorf("answered %x, %v", got, err)
+	}
+}
+
 // Ids are written into what was made beforehand, masked or not.
 func TestAppendIDs(t *testing.T) {
 	qs, err := newQuestions([]Question{{Method: "m", Params: "[1]"}, {Method: "n", Params: "[2]"}}, 2, false)

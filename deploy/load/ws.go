@@ -17,7 +17,7 @@ type wsConn struct {
 	net.Conn
 	buf     []byte
 	have    int // bytes of buf that were read
-	done    int // of these, those of the last message
+	done    int // of these, those of the last frame
 	timeout time.Duration
 
 	write sync.Mutex // a pong may come between requests
@@ -102,25 +102,46 @@ func (c *wsConn) send(frame []byte) error {
 // receive returns the next message, good until the next call. After a time-out it
 // can be called again.
 func (c *wsConn) receive() ([]byte, error) {
+	for {
+		op, payload, err := c.frame()
+		if err != nil || op == opText || op == opBinary {
+			return payload, err
+		}
+		if err := c.control(op, payload); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pong waits for a ping and answers it, and those that came with it: nothing is left
+// in the buffer, whose contents no poller knows of.
+func (c *wsConn) pong() error {
+	for {
+		op, payload, err := c.frame()
+		if err != nil {
+			return err
+		}
+		if op == opText || op == opBinary {
+			return malformed("an answer to no question: %s", quote(payload))
+		}
+		if err := c.control(op, payload); err != nil {
+			return err
+		}
+		if c.done == c.have {
+			return nil
+		}
+	}
+}
+
+// frame returns the next frame, good until the next call.
+func (c *wsConn) frame() (op byte, payload []byte, err error) {
 	c.have = copy(c.buf, c.buf[c.done:c.have])
 	c.done = 0
 	for {
-		for {
-			op, payload, size, err := parseFrame(c.buf[:c.have])
-			if err != nil {
-				return nil, err
-			}
-			if size == 0 {
-				break
-			}
-			if op == opText || op == opBinary {
-				c.done = size
-				return payload, nil
-			}
-			if err := c.control(op, payload); err != nil {
-				return nil, err
-			}
-			c.have = copy(c.buf, c.buf[size:c.have])
+		op, payload, size, err := parseFrame(c.buf[:c.have])
+		if err != nil || size > 0 {
+			c.done = size
+			return op, payload, err
 		}
 		if c.have == len(c.buf) {
 			c.buf = append(c.buf, make([]byte, len(c.buf))...)
@@ -128,7 +149,7 @@ func (c *wsConn) receive() ([]byte, error) {
 		n, err := c.Read(c.buf[c.have:])
 		c.have += n
 		if err != nil && n == 0 {
-			return nil, err
+			return 0, nil, err
 		}
 	}
 }

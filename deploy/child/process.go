@@ -1,4 +1,4 @@
-package main
+package child
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// process is a server that the program has started.
-type process struct {
+// Process is a server that the program has started.
+type Process struct {
 	name string
 	log  string // file with what it wrote
 	cmd  *exec.Cmd
@@ -25,15 +25,15 @@ type process struct {
 	err  error         // of its end, to be read after done
 }
 
-// start runs a program until stop. What it writes goes to a file in dir.
-func start(dir, name, program string, args ...string) (*process, error) {
-	return startWith(nil, dir, name, program, args...)
+// Start runs a program until Stop. What it writes goes to a file in dir.
+func Start(dir, name, program string, args ...string) (*Process, error) {
+	return StartWith(nil, dir, name, program, args...)
 }
 
-// startWith is start with something on the standard input, which does not end before
+// StartWith is Start with something on the standard input, which does not end before
 // the process does.
-func startWith(in []byte, dir, name, program string, args ...string) (*process, error) {
-	p := &process{name: name, log: filepath.Join(dir, name+".log"), cmd: command(context.Background(), program, args...), done: make(chan struct{})}
+func StartWith(in []byte, dir, name, program string, args ...string) (*Process, error) {
+	p := &Process{name: name, log: filepath.Join(dir, name+".log"), cmd: Command(context.Background(), program, args...), done: make(chan struct{})}
 	out, err := os.Create(p.log)
 	if err != nil {
 		return nil, err
@@ -49,33 +49,35 @@ func startWith(in []byte, dir, name, program string, args ...string) (*process, 
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if told != nil {
-		if _, err := told.Write(in); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", name, err), p.cmd.Process.Kill())
-		}
-	}
 	go func() {
 		p.err = p.cmd.Wait()
 		close(p.done)
 	}()
+	if told != nil {
+		if _, err := told.Write(in); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", name, err), p.Stop())
+		}
+	}
 	return p, nil
 }
 
-// command is a program that does not see the settings of an Ommer that the caller
-// has in the environment.
-func command(ctx context.Context, program string, args ...string) *exec.Cmd {
+// Command is a program that does not see the settings of an Ommer that the caller
+// has in the environment, and on Linux does not outlive the caller.
+func Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.SysProcAttr = attributes()
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "OMMER_") })
 	return cmd
 }
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
+// PID is the id of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // stopTimeout is how long a process may take to leave before it is killed.
 const stopTimeout = 15 * time.Second
 
-// stop ends the process and waits for that. Nil is fine.
-func (p *process) stop() error {
+// Stop ends the process and waits for that. Nil is fine.
+func (p *Process) Stop() error {
 	if p == nil {
 		return nil
 	}
@@ -92,16 +94,16 @@ func (p *process) stop() error {
 	}
 }
 
-// How long a process may take until it is ready, and how often it is looked at.
-const (
-	readyTimeout = 30 * time.Second
-	readyPoll    = 50 * time.Millisecond
-)
+// ReadyTimeout is how long a process may take until it is ready.
+const ReadyTimeout = 30 * time.Second
 
-// wait returns when ready returns nil. It fails when the process ends instead, and
+// readyPoll is the pause between two looks at whether it is.
+const readyPoll = 50 * time.Millisecond
+
+// Wait returns when ready returns nil. It fails when the process ends instead, and
 // then quotes the end of its log.
-func (p *process) wait(ctx context.Context, ready func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+func (p *Process) Wait(ctx context.Context, ready func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, ReadyTimeout)
 	defer cancel()
 	for {
 		err := ready(ctx)
@@ -110,16 +112,16 @@ func (p *process) wait(ctx context.Context, ready func(context.Context) error) e
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended (%w): %s", p.name, p.err, p.tail())
+			return fmt.Errorf("%s ended (%w): %s", p.name, p.err, p.Tail())
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w: %s", p.name, err, p.tail())
+			return fmt.Errorf("%s is not ready: %w: %s", p.name, err, p.Tail())
 		case <-time.After(readyPoll):
 		}
 	}
 }
 
-// tail is the end of what the process wrote.
-func (p *process) tail() []byte {
+// Tail is the end of what the process wrote.
+func (p *Process) Tail() []byte {
 	const most = 2 << 10
 	b, err := os.ReadFile(p.log)
 	if err != nil {
@@ -128,8 +130,8 @@ func (p *process) tail() []byte {
 	return bytes.TrimSpace(b[max(0, len(b)-most):])
 }
 
-// freeAddrs returns addresses on loopback that nobody listens on at the moment.
-func freeAddrs(n int) (addrs []string, err error) {
+// FreeAddrs returns addresses on loopback that nobody listens on at the moment.
+func FreeAddrs(n int) (addrs []string, err error) {
 	for range n {
 		// All are held until the last one is found, so that no two are the same.
 		ln, lerr := net.Listen("tcp", "127.0.0.1:0")

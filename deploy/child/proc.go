@@ -1,4 +1,4 @@
-package main
+package child
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ const tick = 10 * time.Millisecond
 // errProc: a file of /proc does not look as proc(5) says.
 var errProc = errors.New("cannot be read")
 
-// cpuOf returns the user and system time that a process has used so far.
-func cpuOf(pid int) (time.Duration, error) {
+// CPU returns the user and system time that a process has used so far.
+func CPU(pid int) (time.Duration, error) {
 	name := fmt.Sprintf("/proc/%d/stat", pid)
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -49,8 +49,8 @@ func parseStat(b []byte) (time.Duration, error) {
 	return time.Duration(user+system) * tick, nil
 }
 
-// ownCPU returns the user and system time of this process.
-func ownCPU() (time.Duration, error) {
+// OwnCPU returns the user and system time of this process.
+func OwnCPU() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, fmt.Errorf("getrusage: %w", err)
@@ -58,8 +58,8 @@ func ownCPU() (time.Duration, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
-// rssOf returns the resident memory of a process in bytes.
-func rssOf(pid int) (int64, error) {
+// RSS returns the resident memory of a process in bytes.
+func RSS(pid int) (int64, error) {
 	name := fmt.Sprintf("/proc/%d/status", pid)
 	b, err := os.ReadFile(name)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package child
 
 import (
 	"errors"
@@ -62,27 +62,27 @@ func TestOwnProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there is no /proc")
 	}
-	begun, err := ownCPU()
+	begun, err := OwnCPU()
 	if err != nil {
 		t.Fatal(err)
 	}
 	own := begun
 	for own < begun+200*time.Millisecond {
-		if own, err = ownCPU(); err != nil {
+		if own, err = OwnCPU(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	stat, err := cpuOf(os.Getpid())
+	stat, err := CPU(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, _ = ownCPU()
+	own, _ = OwnCPU()
 	// Two numbers rounded down to ticks, and what was used between the readings.
 	if off := own - stat; off < -tick || off > 10*tick {
 		t.Errorf("/proc says %v, getrusage %v", stat, own)
 	}
 
-	before, err := rssOf(os.Getpid())
+	before, err := RSS(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestOwnProcess(t *testing.T) {
 	for i := 0; i < len(block); i += 1 << 10 {
 		block[i] = 1
 	}
-	after, err := rssOf(os.Getpid())
+	after, err := RSS(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +108,10 @@ func TestOwnProcess(t *testing.T) {
 }
 
 func TestNoProcess(t *testing.T) {
-	if _, err := cpuOf(-1); !errors.Is(err, os.ErrNotExist) {
+	if _, err := CPU(-1); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("CPU of no process: %v", err)
 	}
-	if _, err := rssOf(-1); !errors.Is(err, os.ErrNotExist) {
+	if _, err := RSS(-1); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("memory of no process: %v", err)
 	}
 }
