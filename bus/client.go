@@ -68,7 +68,6 @@ type Client struct {
 	start      time.Time
 	log        *slog.Logger
 	unreadable atomic.Uint64
-	messages   atomic.Uint64
 
 	closed     atomic.Bool
 	asleep     atomic.Bool // the clock waits for rouse
@@ -82,14 +81,15 @@ type Client struct {
 // clientLink is a Link as the client uses it.
 type clientLink struct {
 	*Link
-	number  uint8
-	prefix  string                         // of its reply subjects
-	lanes   [len(schema.Methods) + 1]*lane // by method
-	wake    chan struct{}                  // of its publisher
-	sub     *nats.Subscription
-	subGone chan struct{}
-	check   chan struct{} // asks for a confirmation
-	unwatch func()
+	number   uint8
+	prefix   string                         // of its reply subjects
+	lanes    [len(schema.Methods) + 1]*lane // by method
+	wake     chan struct{}                  // of its publisher
+	messages atomic.Uint64                  // that questions were published in
+	sub      *nats.Subscription
+	subGone  chan struct{}
+	check    chan struct{} // asks for a confirmation
+	unwatch  func()
 }
 
 var _ schema.Resolver = (*Client)(nil)
@@ -334,12 +334,16 @@ func (c *Client) receive(l *clientLink, m *nats.Msg) {
 		return
 	}
 	now := c.now()
+	alone := !schema.IsBundle(m.Data)
 	for frame := range schema.Frames(m.Data) {
 		id, answer, err := schema.ParseReply(frame)
 		if err != nil {
 			c.unreadable.Add(1)
 			continue
 		}
+		// Handing one answer on to another goroutine costs more than what is to be
+		// made of it. Several are divided among those who are free.
+		answer.Unhurried = alone
 		s, i := c.slot(id)
 		if v, ok := s.answered(i, uint32(id>>32), l, answer, now); ok {
 			v.to.Answered(v.answer)
@@ -389,9 +393,8 @@ func (l *clientLink) publishSoon() {
 }
 
 // publish sends what comes together over the link. It is woken by the first question
-// and takes all that are there when it runs: alone it leaves at once, at load as many
-// as an event loop finds in one turn leave in few messages. It alone publishes for the
-// lanes, so that their places are in the order of the messages.
+// and takes all that are there when it runs: as many as an event loop finds in one
+// turn leave in few messages.
 func (c *Client) publish(l *clientLink) {
 	var out []*schema.Bundle
 	for {
@@ -405,7 +408,7 @@ func (c *Client) publish(l *clientLink) {
 			if out = ln.take(out); len(out) == 0 {
 				continue
 			}
-			c.messages.Add(uint64(len(out)))
+			l.messages.Add(uint64(len(out)))
 			for i, b := range out {
 				if l.nc.PublishRequest(ln.subject, ln.reply, b.Message()) != nil {
 					c.unsent(l, b)

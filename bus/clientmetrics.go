@@ -120,7 +120,11 @@ func (m *clientMetrics) Collect(ch chan<- prometheus.Metric) {
 	for i, n := range sum.retries {
 		counter(m.retries, n, retryNames[i])
 	}
-	counter(m.messages, m.c.messages.Load())
+	messages := uint64(0)
+	for _, l := range m.c.links {
+		messages += l.messages.Load()
+	}
+	counter(m.messages, messages)
 	counter(m.late, sum.late)
 	counter(m.unreadable, m.c.unreadable.Load())
 	ch <- prometheus.MustNewConstMetric(m.pending, prometheus.GaugeValue, float64(pending))

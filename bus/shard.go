@@ -92,7 +92,13 @@ func (s *shard) sendExcept(lost *clientLink, i int32, a *ask, now int64, armed b
 		ln, seq := l.lanes[a.question.Method()], uint64(0)
 		if a.missed == 0 {
 			var wake bool
-			if seq, wake = ln.add(s.index(i), r); wake {
+			if s.table.used == 1 {
+				seq = ln.publish(s.index(i), r)
+			}
+			if seq == 0 {
+				seq, wake = ln.add(s.index(i), r)
+			}
+			if wake {
 				l.publishSoon()
 			}
 		} else if l.nc.PublishRequest(ln.subject, s.exactReply(l, i, a.gen), schema.AppendRequest(s.frame[:0], r)) != nil {

@@ -198,7 +198,7 @@ func (x *exchange) await() {
 		x.awaited = (x.out + 1) / 2
 	}
 	if x.pending.Add(x.awaited) <= 0 {
-		x.session.answered(x)
+		x.session.answered(x, false)
 	}
 }
 
@@ -209,7 +209,7 @@ func (c *call) Answered(a schema.Answer) {
 		c.answer = a.Clone() // it waits for the others
 	}
 	if x.pending.Add(-1) == 0 {
-		x.session.answered(x)
+		x.session.answered(x, a.Unhurried)
 	}
 }
 

@@ -128,8 +128,9 @@ func (s *session) signal(bits uint32) {
 	}
 }
 
-// answered takes a complete exchange. Safe from any goroutine.
-func (s *session) answered(x *exchange) {
+// answered takes a complete exchange. Safe from any goroutine. here says that the
+// caller's may run the session.
+func (s *session) answered(x *exchange, here bool) {
 	for {
 		head := s.inbox.Load()
 		x.link = head
@@ -137,7 +138,14 @@ func (s *session) answered(x *exchange) {
 			break
 		}
 	}
-	s.signal(sigAnswered)
+	if !s.cell.Post(sigAnswered) {
+		return
+	}
+	if here {
+		s.Run()
+	} else {
+		s.node.pool.Submit(s)
+	}
 }
 
 // Readable implements nio.Handler. The poller's goroutine runs the session.

@@ -77,11 +77,14 @@ func (b *Bundle) Reset(keep int) {
 	}
 }
 
+// IsBundle says whether a message holds several frames.
+func IsBundle(message []byte) bool { return len(message) > 0 && message[0] == FrameBundle }
+
 // Frames returns the frames of a message, which alias it. Where one is cut short an
 // empty one comes in its place, as the last: no frame is empty.
 func Frames(message []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		if len(message) == 0 || message[0] != FrameBundle {
+		if !IsBundle(message) {
 			yield(message)
 			return
 		}

@@ -32,6 +32,9 @@ type Answer struct {
 	Packed Packed
 	// Err says why there is no result.
 	Err *Error
+	// Unhurried says that nothing waits behind this answer: who receives it may use
+	// the stack that it came on to make something of it, and may ask from there.
+	Unhurried bool
 }
 
 // Clone returns an answer that shares no memory with anything but its Err.

@@ -17,7 +17,8 @@ type Resolver interface {
 // Receiver takes the answer to one question.
 type Receiver interface {
 	// Answered is called exactly once per question. It must not block, and must
-	// not call back into the Resolver from the same stack.
+	// not call back into the Resolver from the same stack unless the answer is
+	// Unhurried.
 	Answered(a Answer)
 }
 
