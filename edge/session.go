@@ -131,6 +131,7 @@ func (s *session) signal(bits uint32) {
 // answered takes a complete exchange. Safe from any goroutine. here says that the
 // caller's may run the session.
 func (s *session) answered(x *exchange, here bool) {
+	bulk := len(x.calls) > bulkCalls // x is another's as soon as it is in the inbox
 	for {
 		head := s.inbox.Load()
 		x.link = head
@@ -141,12 +142,20 @@ func (s *session) answered(x *exchange, here bool) {
 	if !s.cell.Post(sigAnswered) {
 		return
 	}
-	if here {
+	switch {
+	case bulk:
+		s.node.pool.SubmitBulk(s)
+	case here:
 		s.Run()
-	} else {
+	default:
 		s.node.pool.Submit(s)
 	}
 }
+
+// bulkCalls is how many calls a batch may have whose answer is written in its turn with
+// those to single calls. What there is to render and to send for a longer one, up to
+// 25 MB, keeps nobody else waiting.
+const bulkCalls = 32
 
 // Readable implements nio.Handler. The poller's goroutine runs the session.
 func (s *session) Readable() {
@@ -173,7 +182,10 @@ func (s *session) Run() {
 	again := s.turn(s.cell.Take(), w)
 	w.trim()
 	scratches.Put(w)
-	if again || !s.cell.Rest() { // the cell stays ours
+	switch {
+	case again: // the cell stays ours
+		s.node.pool.SubmitBulk(s)
+	case !s.cell.Rest():
 		s.node.pool.Submit(s)
 	}
 }

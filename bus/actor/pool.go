@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"time"
 )
 
 // Runner is what a Pool runs. A Runner that is also a Crasher is told about a
@@ -13,8 +14,8 @@ type Runner interface {
 	Run()
 }
 
-// Pool runs what has work, in the order of submission, on a fixed number of
-// goroutines. A Run should be short and must not block: it would hold one of
+// Pool runs what has work, in the order of submission but for what is bulk, on a
+// fixed number of goroutines. A Run should be short and must not block: it would hold one of
 // them.
 type Pool struct {
 	size    int
@@ -23,8 +24,10 @@ type Pool struct {
 	mu      sync.Mutex
 	work    sync.Cond // on mu: the queue has something, or the pool is closing
 	queue   ring[Runner]
-	idle    int  // goroutines that wait for work
-	waking  bool // one of them was signalled and has not arrived yet
+	bulk    ring[Runner] // see SubmitBulk
+	bulkAt  time.Time    // when one of bulk was taken last
+	idle    int          // goroutines that wait for work
+	waking  bool         // one of them was signalled and has not arrived yet
 	closing bool
 }
 
@@ -50,9 +53,19 @@ func NewPool(n int) *Pool {
 // may call it. The queue has no limit of its own: each Runner is in it at most
 // once, its Cell sees to that, so that it is never longer than there are cells.
 // What is submitted after Close has returned is not run.
-func (p *Pool) Submit(r Runner) {
+func (p *Pool) Submit(r Runner) { p.submit(&p.queue, r) }
+
+// SubmitBulk is Submit for a run that takes long: it waits until nothing else does, but
+// not for ever. So the many that take little do not stand behind the few that take
+// much.
+func (p *Pool) SubmitBulk(r Runner) { p.submit(&p.bulk, r) }
+
+// bulkEvery is how often one of bulk is taken while there is always something else.
+const bulkEvery = 5 * time.Millisecond
+
+func (p *Pool) submit(q *ring[Runner], r Runner) {
 	p.mu.Lock()
-	p.queue.push(r)
+	q.push(r)
 	wake := p.wakeOne()
 	p.mu.Unlock()
 	if wake {
@@ -64,7 +77,7 @@ func (p *Pool) Submit(r Runner) {
 // is on its way: when it arrives it wakes the next if there is still more to do,
 // so that a burst of submissions does not wake goroutines that find nothing.
 func (p *Pool) wakeOne() bool {
-	if p.idle == 0 || p.waking || p.queue.n == 0 {
+	if p.idle == 0 || p.waking || p.queue.n+p.bulk.n == 0 {
 		return false
 	}
 	p.waking = true
@@ -88,7 +101,7 @@ func (p *Pool) Size() int { return p.size }
 func (p *Pool) Queued() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.queue.n
+	return p.queue.n + p.bulk.n
 }
 
 // serve is one of the pool's goroutines.
@@ -148,22 +161,36 @@ func (p *Pool) replace() {
 // next waits for work. It returns nil when the pool is closing and has none.
 func (p *Pool) next() Runner {
 	p.mu.Lock()
-	for p.queue.n == 0 {
+	for p.queue.n+p.bulk.n == 0 {
 		if p.closing {
 			p.mu.Unlock()
 			return nil
 		}
 		p.queue.trim(keepQueue)
+		p.bulk.trim(keepQueue)
 		p.idle++
 		p.work.Wait()
 		p.idle--
 		p.waking = false
 	}
-	r := p.queue.pop()
+	r := p.take()
 	wake := p.wakeOne()
 	p.mu.Unlock()
 	if wake {
 		p.work.Signal()
 	}
 	return r
+}
+
+// take returns what is to run now. Something is queued.
+func (p *Pool) take() Runner {
+	if p.bulk.n == 0 {
+		return p.queue.pop()
+	}
+	now := time.Now()
+	if p.queue.n > 0 && now.Sub(p.bulkAt) < bulkEvery {
+		return p.queue.pop()
+	}
+	p.bulkAt = now
+	return p.bulk.pop()
 }

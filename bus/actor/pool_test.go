@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // job is a Runner made of a function.
@@ -172,4 +173,46 @@ func TestPoolPanicEndsProcess(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "nobody was told") {
 		t.Errorf("err = %v, output:\n%s", err, out)
 	}
+}
+
+// TestPoolBulk: what is bulk runs behind everything else, in its own order, and is not
+// kept from running for ever.
+func TestPoolBulk(t *testing.T) {
+	p := NewPool(1)
+	defer p.Close()
+	held, release := make(chan struct{}), make(chan struct{})
+	p.Submit(newJob(func() { close(held); <-release }))
+	<-held
+	var order []string
+	done := make(chan struct{})
+	add := func(name string) *job { return newJob(func() { order = append(order, name) }) }
+	p.bulkAt = time.Now().Add(time.Hour) // its time does not come
+	for _, name := range []string{"bulk 1", "bulk 2"} {
+		p.SubmitBulk(add(name))
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		p.Submit(add(name))
+	}
+	if got := p.Queued(); got != 5 {
+		t.Errorf("%d are queued, want 5", got)
+	}
+	p.SubmitBulk(newJob(func() { close(done) }))
+	close(release)
+	<-done
+	if got, want := strings.Join(order, ", "), "a, b, c, bulk 1, bulk 2"; got != want {
+		t.Errorf("ran %s, want %s", got, want)
+	}
+	// Something else is always there, and bulk has its turn all the same.
+	ran := make(chan struct{})
+	var again func()
+	again = func() {
+		select {
+		case <-ran:
+		default:
+			p.Submit(newJob(again))
+		}
+	}
+	p.Submit(newJob(again))
+	p.SubmitBulk(newJob(func() { close(ran) }))
+	<-ran
 }
