@@ -33,6 +33,29 @@
 // for the paths without TLS; and net/http over TLS with a handler that writes that answer,
 // for those with TLS. They answer one question, so that they are asked only that.
 //
+// # Where the time goes
+//
+// An edge's CPU, 64 connections over HTTP, by /debug/pprof/profile while the program
+// runs, 57,000 requests a second:
+//
+//	33 %  write(2) to clients and, in one call for many questions, to NATS
+//	10 %  read(2); every other one finds nothing: with EPOLLRDHUP it could be left out,
+//	      but nbio closes a half-closed connection on that
+//	 6 %  epoll_wait(2)
+//	13 %  HTTP, the key, JSON-RPC and the parameters
+//	 5 %  asking: the table of questions, deadlines, the message
+//	 7 %  taking the answers out of their messages
+//	 3 %  rendering the response
+//	 8 %  Go's scheduler; the collector takes less than 1 %
+//
+// A bare echo has the first three as well. What made a difference, in CPU of edge, server
+// and worker together: many questions in one message (24 to 20 us a request), one link
+// in place of two on two cores (19.8 to 18.4), system calls that the scheduler does not
+// hear of (5 to 8 % of the edge's). With few connections waking goroutines is what
+// costs; so a question that is alone is published by who asks it, and an answer that is
+// alone is written by who receives it. What made none: smaller messages (8 and 16
+// questions in place of 32), which keep more processes busy at a time and cost more.
+//
 // # Memory
 //
 // An edge is started for each kind of connection and asked for a while; when that
