@@ -244,7 +244,7 @@ func (s *Server) unfinished(ctx context.Context) error {
 // receive runs on the goroutine of a subscription and waits for nothing.
 func (s *Server) receive(m *nats.Msg) {
 	began := time.Now()
-	if m.Reply == "" || len(m.Data) == 0 {
+	if !isReply(m.Reply) || len(m.Data) == 0 {
 		s.metrics.outcome(outcomeUnreadable)
 		return
 	}

@@ -244,3 +244,35 @@ func TestLeaveIsBounded(t *testing.T) {
 	fixed.Release()
 	o.want(schema.OK) // still sent while the link is there
 }
+
+// A worker answers to edges and to inboxes, and writes nowhere else for whoever asks.
+func TestServerAnswersNobodyElse(t *testing.T) {
+	srv := startNATS(t, embedded.Config{})
+	reg := prometheus.NewRegistry()
+	newFixedServer(t, srv.URL(), reg)
+	nc, err := nats.Connect(srv.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	written, err := nc.SubscribeSync("$KV.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := "ommer.v1." + network + "." + byNumber.Method().String()
+	for _, data := range [][]byte{schema.AppendRequest(nil, schema.Request{ID: 1, Question: byNumber}), []byte(`["0x7","0x0"]`)} {
+		if err := nc.PublishRequest(subject, "$KV.ommer_keys.x", data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Its answer comes after those of the questions before it.
+	if _, err := nc.Request(subject, []byte(`["0x7","0x0"]`), patience); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := written.Pending(); n != 0 || err != nil {
+		t.Errorf("%d messages were written to the keys, %v", n, err)
+	}
+}

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ommer/ommer/schema"
 )
@@ -23,6 +24,13 @@ func questionSubjects(network string) string { return "ommer.v1." + network + ".
 // directSubjects is the pattern of the questions for one worker alone.
 func directSubjects(worker, network string) string {
 	return "ommer.w." + worker + ".v1." + network + ".*"
+}
+
+// isReply says whether a worker answers to a subject: an edge's, or the inbox of whoever
+// asks by hand. Else who may ask could have a worker write wherever it may, such as to
+// the registry of keys.
+func isReply(subject string) bool {
+	return strings.HasPrefix(subject, "_R.") || strings.HasPrefix(subject, "_INBOX.")
 }
 
 // checkToken says whether s can be one token of a subject. What names the field

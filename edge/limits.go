@@ -21,14 +21,14 @@ type Limits struct {
 	Unread    int `default:"262144" help:"Bytes that wait for a client beyond which it is not read."`
 	Unwritten int `default:"33554432" help:"Bytes that wait for a client beyond which it is closed."`
 
-	InFlightTotal     int `default:"4096" help:"Lookups that are asked at a time, for all clients; the others wait. A key or an address may take half of what is left, a connection half of what these have left of that."`
-	InputTotal        int `default:"536870912" help:"Bytes of messages that have come in part, of all clients together."`
-	UnwrittenTotal    int `default:"536870912" help:"Bytes that wait for all clients together; one of them may take up a quarter of what is left."`
+	InFlightTotal     int `default:"1024" help:"Lookups that are asked at a time, for all clients; the others wait. A key or an address may take half of what is left, a connection half of what these have left of that."`
+	InputTotal        int `default:"0" help:"Bytes of messages that have come in part, of all clients together; 0 means an eighth of --overload-memory, 512 MiB at most."`
+	UnwrittenTotal    int `default:"0" help:"Bytes that wait for all clients together; one of them may take up a quarter of what is left. 0 means a quarter of --overload-memory, 512 MiB at most."`
 	Conns             int `default:"0" help:"Open connections; 0 means nine tenths of the files that the process may open."`
 	ConnsPerAddr      int `default:"0" help:"Open connections of one address (one IPv6 /64); 0 means half of them. Behind a balancer allow all."`
 	ConnsPerKey       int `default:"0" help:"Open WebSockets of one key, unless its settings say otherwise; 0 means half of all connections."`
 	Handshakes        int `default:"0" help:"TLS handshakes that compute at a time; 0 means half of the processors."`
-	HandshakesPerAddr int `default:"1024" help:"TLS handshakes of one address."`
+	HandshakesPerAddr int `default:"4096" help:"TLS handshakes of one address."`
 	HandshakeQueue    int `default:"4096" help:"TLS handshakes that wait, for their client or to compute."`
 }
 
@@ -64,6 +64,26 @@ func (l Limits) withDefaults() (Limits, error) {
 			l.Unwritten, l.Response, l.Unread, replySlack)
 	}
 	return l, nil
+}
+
+// ofMemory fills in what depends on how much memory there is, 0 when nobody knows. What
+// strangers can have an edge hold stays below the stages of its overload: these shed
+// what all else comes to.
+func (l Limits) ofMemory(budget uint64) Limits {
+	const most = 512 << 20
+	share := func(part uint64) int {
+		if budget == 0 {
+			return most
+		}
+		return int(min(budget/part, most))
+	}
+	if l.InputTotal == 0 {
+		l.InputTotal = share(8)
+	}
+	if l.UnwrittenTotal == 0 {
+		l.UnwrittenTotal = share(4)
+	}
+	return l
 }
 
 func (t Timeouts) withDefaults() (Timeouts, error) {

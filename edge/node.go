@@ -58,6 +58,7 @@ func newNode(cfg Config, app application) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Limits = cfg.Limits.ofMemory(cfg.Overload.Budget())
 	l, t := cfg.Limits, cfg.Timeouts
 	loop, err := nio.New(nio.Config{
 		Logger: cfg.Logger, Registerer: cfg.Registerer,

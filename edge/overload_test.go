@@ -92,6 +92,7 @@ func startPressed(t *testing.T, l overload.Limits) *pressed {
 	p := &pressed{keeper: &keeper{Fixed: schematest.NewFixed(uncles())}, reg: prometheus.NewRegistry(), log: new(syncBuffer)}
 	p.fixture = start(t, func(c *edge.Config) {
 		c.Resolver, c.Registerer, c.Logger, c.Overload = p.keeper, p.reg, slog.New(slog.NewTextHandler(p.log, nil)), l
+		c.Limits.InputTotal = 512 << 20   // with its default bodies never come so far
 		c.Timeouts.Idle = 8 * time.Second // so that one idle for a second may be closed
 		c.Timeouts.Body, c.Timeouts.Lookup = time.Minute, time.Minute
 	})

@@ -19,7 +19,7 @@ func TestOverload(t *testing.T) {
 	_, with, _ := sepolia(t)
 	const budget, mebi = 64 << 20, 1 << 20
 	f, key := startFleet(t, startNode(t, "").url, size{edges: 1, workers: 1, edgeArgs: []string{
-		"--overload-memory", fmt.Sprint(budget), "--timeout-body", "1m",
+		"--overload-memory", fmt.Sprint(budget), "--timeout-body", "1m", "--limit-input-total", fmt.Sprint(budget),
 	}})
 	e := f.edges[0]
 	asked := question{block: &with[0]}

@@ -20,7 +20,9 @@ var _ mempool.Allocator = (*buffers)(nil)
 
 // bufferSizes: a read of a typical request, a TLS record, and the length up to
 // which nbio joins what waits to be written into one buffer.
-var bufferSizes = [...]int{4 << 10, 20 << 10, 64 << 10}
+var bufferSizes = [...]int{4 << 10, 20 << 10, largestBuffer}
+
+const largestBuffer = 64 << 10
 
 // Malloc returns a buffer of the given length, its content undefined.
 func (b *buffers) Malloc(size int) *[]byte {

@@ -158,9 +158,15 @@ func (c *Conn) send(p []byte) error {
 	}
 	c.queued.Add(int64(len(p)))
 	c.loop.unwritten.Add(int64(len(p)))
-	if _, err := c.nb.Write(p); err != nil {
-		c.settle(len(p))
-		return net.ErrClosed
+	// nbio keeps a buffer until its last byte has left. In pieces, what is held is
+	// what is counted, and not what it once was.
+	for len(p) > 0 {
+		piece := p[:min(len(p), largestBuffer)]
+		if _, err := c.nb.Write(piece); err != nil {
+			c.settle(len(p))
+			return net.ErrClosed
+		}
+		p = p[len(piece):]
 	}
 	if c.queued.Load() > 0 {
 		// The poller may have written everything by now, having found nothing

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"os/exec"
 	"strings"
 	"sync"
@@ -370,6 +371,42 @@ func TestMaxUnwrittenTotal(t *testing.T) {
 				t.Errorf("Write of a connection with nothing queued = %v, want nil", err)
 			}
 		})
+	}
+}
+
+// What a peer has taken is not held any longer, though more of the same Write waits.
+func TestUnwrittenIsFreed(t *testing.T) {
+	const size, left = 32 << 20, 8 << 20
+	l := start(t, Config{MaxUnwritten: 2 * size, MaxUnwrittenTotal: 8 * size})
+	opened := make(chan *Conn, 1)
+	addr := listen(t, l, nil, func(c *Conn) Handler {
+		opened <- c
+		return &session{conn: c}
+	})
+	peer := dial(t, addr, 0)
+	c := wait(t, "opening", opened)
+	eventually(t, "adding", func() bool { return c.state.Load()&stateReady != 0 })
+	inUse := func() int {
+		runtime.GC()
+		runtime.GC() // what is in a sync.Pool outlives the first
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before := inUse()
+	if err := c.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if got := inUse() - before; got < size/2 {
+		t.Errorf("%d bytes are held of %d that nobody reads", got, size)
+	}
+	for buf := make([]byte, 64<<10); c.Unwritten() > left; {
+		if _, err := peer.Read(buf); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := inUse() - before; got > 2*left {
+		t.Errorf("%d bytes are held with %d to be written", got, c.Unwritten())
 	}
 }
 

@@ -58,11 +58,11 @@ func TestAutomaticBudget(t *testing.T) {
 	machine := uint64(info.Totalram) * uint64(info.Unit)
 	was := debug.SetMemoryLimit(math.MaxInt64)
 	defer debug.SetMemoryLimit(was)
-	if got := (Limits{}).budget(); got == 0 || got > machine/4*3 {
+	if got := (Limits{}).Budget(); got == 0 || got > machine/4*3 {
 		t.Errorf("the budget is %d of %d", got, machine)
 	}
 	debug.SetMemoryLimit(123 << 20)
-	if got := (Limits{}).budget(); got != 123<<20 {
+	if got := (Limits{}).Budget(); got != 123<<20 {
 		t.Errorf("the budget is %d, want GOMEMLIMIT", got)
 	}
 }

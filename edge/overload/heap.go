@@ -21,7 +21,7 @@ const (
 	// collectAnyway is the time after which it may be that what was in use when last
 	// collected is garbage by now. An edge that refuses all allocates too little to
 	// be collected by itself.
-	collectAnyway = 5 * time.Second
+	collectAnyway = 3 * time.Second
 )
 
 // usage is what the runtime tells of its memory, in bytes.

@@ -90,7 +90,7 @@ func TestLimits(t *testing.T) {
 	if (Limits{Memory: minMemory - 1}).Validate() == nil {
 		t.Error("less than an idle edge takes up is accepted")
 	}
-	if got := (Limits{Memory: 1 << 30}).budget(); got != 1<<30 {
+	if got := (Limits{Memory: 1 << 30}).Budget(); got != 1<<30 {
 		t.Errorf("the budget is %d, not what was asked for", got)
 	}
 }

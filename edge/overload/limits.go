@@ -26,10 +26,10 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// budget is the memory that the process may take up, 0 when nobody knows. Of what is
+// Budget is the memory that the process may take up, 0 when nobody knows. Of what is
 // not its own alone a quarter is left to what runtime's figures do not show: the
 // kernel's buffers of its sockets above all, which count against a container as well.
-func (l Limits) budget() uint64 {
+func (l Limits) Budget() uint64 {
 	if l.Memory > 0 {
 		return uint64(l.Memory)
 	}

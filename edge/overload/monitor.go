@@ -49,7 +49,7 @@ func New(cfg Config) (*Monitor, error) {
 	}
 	m := &Monitor{cfg: cfg}
 	m.state.Store(&figures{})
-	if budget := cfg.Limits.budget(); budget > 0 {
+	if budget := cfg.Limits.Budget(); budget > 0 {
 		m.heap = newHeap(budget)
 	}
 	for _, l := range cfg.Lanes {
