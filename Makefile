@@ -1,5 +1,5 @@
 # `make help` lists what there is. Everything needs only Go and make, except `e2e`,
-# `clients` and `bench`, which say what they fetch.
+# `clients`, `hostile` and the benches, which say what they fetch.
 
 GO       ?= go
 BIN      := bin

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Limits bound what a stranger can make the edge hold. The tags are the single
@@ -93,6 +94,18 @@ func (t Timeouts) withDefaults() (Timeouts, error) {
 	return t, nil
 }
 
+// kebab is a field's name as its flag has it: ConnsPerAddr is conns-per-addr.
+func kebab(name string) string {
+	var b strings.Builder
+	for i, c := range name {
+		if i > 0 && unicode.IsUpper(c) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
+}
+
 // setDefaults gives each zero field the value of its default tag.
 func setDefaults(v reflect.Value) error {
 	for i := range v.NumField() {
@@ -100,7 +113,7 @@ func setDefaults(v reflect.Value) error {
 		switch {
 		case f.Kind() == reflect.Bool: // false
 		case f.Int() < 0:
-			return fmt.Errorf("%s: must not be negative", strings.ToLower(field.Name))
+			return fmt.Errorf("%s: must not be negative", kebab(field.Name))
 		case f.Int() > 0:
 		case field.Type == reflect.TypeFor[time.Duration]():
 			d, err := time.ParseDuration(field.Tag.Get("default"))

@@ -20,3 +20,11 @@ func TestLimitsOfMemory(t *testing.T) {
 		}
 	}
 }
+
+func TestKebab(t *testing.T) {
+	for name, want := range map[string]string{"Body": "body", "ConnsPerAddr": "conns-per-addr", "InFlightTotal": "in-flight-total"} {
+		if got := kebab(name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}

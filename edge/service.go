@@ -69,6 +69,9 @@ func (service) judge(s *session, r *http1.Request) (v verdict, upgrade bool) {
 	v.key = s.node.cfg.Keys.Lookup(secret)
 	if v.key == nil {
 		v.refusal = refuseKey
+		if !s.node.cfg.Keys.Ready() { // who knows whether it is wrong: clients give up on 401
+			v.refusal = refuseOverloaded
+		}
 		return v, false
 	}
 	allowed, refused := s.node.admits(v.key, origin)

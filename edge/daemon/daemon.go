@@ -218,13 +218,16 @@ const (
 	probeUnready = 250 * time.Millisecond
 	probeReady   = time.Second
 	probeTimeout = 2 * time.Second
+	// probeFailures is how many fail in a row before an edge that was ready no longer
+	// is: one worker of several that hangs must not take all edges out of a balancer.
+	probeFailures = 3
 )
 
 // probe asks for an uncle of the latest block again and again: an edge is ready
 // when that is answered, whatever the answer.
 func (d *Daemon) probe(ctx context.Context) {
 	question, answeredBefore := schema.Question{Block: schema.Tagged(schema.Latest)}, false
-	for {
+	for failed := 0; ; {
 		answered := make(chan schema.Answer, 1)
 		d.client.Resolve(question, time.Now().Add(probeTimeout),
 			schema.ReceiverFunc(func(a schema.Answer) { answered <- a }))
@@ -232,8 +235,13 @@ func (d *Daemon) probe(ctx context.Context) {
 		pause := probeReady
 		if a := <-answered; a.Err != nil { // always comes: by the deadline at the latest
 			err, pause = fmt.Errorf("a trial lookup failed: %w", a.Err), probeUnready
+			failed++
+		} else {
+			failed = 0
 		}
-		d.probed.Store(&err)
+		if err == nil || !answeredBefore || failed >= probeFailures {
+			d.probed.Store(&err)
+		}
 		if err == nil && d.loaded() == nil && !answeredBefore {
 			answeredBefore = true
 			close(d.ready)

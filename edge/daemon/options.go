@@ -50,8 +50,8 @@ func (o Options) Validate() error {
 		return errors.New("--tls-ticket-keys is for --https, which is not given")
 	case o.ReusePort && runtime.GOOS != "linux":
 		return errors.New("--reuseport is for Linux only")
-	case o.Timeouts.Lookup > maxLookup:
-		return fmt.Errorf("--timeout-lookup: must be %v at most", maxLookup)
+	case o.Timeouts.Lookup > maxLookup, o.Timeouts.Lookup > 0 && o.Timeouts.Lookup < time.Millisecond:
+		return fmt.Errorf("--timeout-lookup: must be 1ms to %v", maxLookup)
 	}
 	return errors.Join(o.Limits.Validate(), o.Overload.Validate())
 }
