@@ -114,7 +114,7 @@ func (qs *questions) checkCall(r request, call int, answer []byte, id uint64, o 
 	}
 	i := qs.index(r, call)
 	if q := &qs.all[i]; q.Hash != "" && !hasHash(result, q.Hash) {
-		o.fail(1, &Failure{KindWrong, fmt.Sprintf("to %s: %s, want the uncle %s", q.Params, quote(result), q.Hash)})
+		o.fail(1, &Failure{KindWrong, fmt.Sprintf("to %s, want the uncle %s: %s", q.Params, q.Hash, quote(result))})
 		return
 	}
 	isNull := bytes.Equal(result, nullResult)
@@ -146,7 +146,7 @@ func resultOf(answer []byte, id uint64) (result []byte, why *Failure) {
 	case r.Error != nil && (sameID || string(r.ID) == "null"):
 		return nil, rpcError(r.Error.Code, r.Error.Message)
 	case !sameID:
-		return nil, &Failure{KindID, fmt.Sprintf("%s, want %d", quote(r.ID), id)}
+		return nil, &Failure{KindID, fmt.Sprintf("want %d: %s", id, quote(r.ID))}
 	default:
 		return r.Result, nil
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -28,6 +27,7 @@ type DialerConfig struct {
 // Dialer opens connections that ask its questions. It may be used by any number of
 // goroutines.
 type Dialer struct {
+	masker
 	config  DialerConfig
 	qs      *questions
 	targets []target
@@ -63,7 +63,7 @@ func NewDialer(c DialerConfig) (*Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dialer{config: c, qs: qs, dialing: make(chan struct{}, dialingAtOnce)}
+	d := &Dialer{masker: newMasker(c.Endpoints), config: c, qs: qs, dialing: make(chan struct{}, dialingAtOnce)}
 	d.dial = func(ctx context.Context, from *net.Dialer, addr string) (net.Conn, error) {
 		return from.DialContext(ctx, "tcp", addr)
 	}
@@ -169,17 +169,6 @@ func (c *Conn) greet() error {
 	default:
 		return &Failure{KindClosed, "after one request: the load needs keep-alive"}
 	}
-}
-
-// clean takes keys out of what a failure says: a server or a proxy may quote the
-// request.
-func (d *Dialer) clean(f *Failure) *Failure {
-	for i := range d.targets {
-		if key := d.targets[i].key(); key != "" && strings.Contains(f.Detail, key) {
-			f.Detail = strings.ReplaceAll(f.Detail, key, "****")
-		}
-	}
-	return f
 }
 
 // Ask sends request i, waits for its answer and checks it. The answer is good until

@@ -131,7 +131,7 @@ func lookFor(ctx context.Context, c DialerConfig, ask []Question) (found []Quest
 			} `json:"result"`
 		}
 		if json.Unmarshal(answer, &list) != nil || len(list) != r.calls {
-			return nil, nil, cmp.Or(err, error(&Failure{KindForm, quote(answer)}))
+			return nil, nil, cmp.Or(err, error(d.clean(&Failure{KindForm, quote(answer)})))
 		}
 		for k, a := range list {
 			if a.Result == nil || r.first+k >= len(ask) { // the last batch goes round

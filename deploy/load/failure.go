@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -17,7 +16,8 @@ type Failure struct {
 	// Kind is what failures are counted by, for example "timeout" or "HTTP status
 	// 429". There are few of them.
 	Kind string
-	// Detail is what one of them said. It holds no key.
+	// Detail is what one of them said, the server's words last. A masker has seen it
+	// before it leaves the package.
 	Detail string
 }
 
@@ -71,10 +71,11 @@ func malformed(format string, args ...any) *Failure {
 	return &Failure{KindProtocol, fmt.Sprintf(format, args...)}
 }
 
-// quote keeps the start of what a server sent, on one line.
+// quote keeps the start of what a server sent, as it is: a masker makes it fit to be
+// shown. It is longer than what is shown, so that no key is cut before it is masked.
 func quote(b []byte) string {
-	const most = 200
-	return strings.ToValidUTF8(strings.Join(strings.Fields(string(b[:min(len(b), most)])), " "), "?")
+	const most = 1024
+	return string(b[:min(len(b), most)])
 }
 
 // broken says why an open connection failed.

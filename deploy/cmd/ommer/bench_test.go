@@ -124,6 +124,22 @@ func TestBenchWrongAnswers(t *testing.T) {
 	}
 }
 
+// A key that a server quotes is not shown, wherever it stands, nor is what a terminal
+// would obey.
+func TestBenchQuotedKey(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "\x1b[2J"+strings.Repeat("x", 185)+r.URL.Path, http.StatusInternalServerError)
+	}))
+	defer s.Close()
+	for _, args := range [][]string{nil, {"--json", "-"}} {
+		args = append([]string{"bench", "--warmup", "0s", "--duration", "50ms", "--connections", "1", "--blocks", "1"}, args...)
+		code, out, errs := ommer(t, append(args, s.URL+"/"+benchKey)...)
+		if all := out + errs; code != 1 || strings.Contains(all, benchKey[:8]) || strings.Contains(all, "\x1b") || !strings.Contains(all, `x1b[2J`) {
+			t.Errorf("exit code %d: %s%s", code, out, errs)
+		}
+	}
+}
+
 // Where there are no uncles there is nothing to ask, unless somebody says what.
 func TestBenchQuestions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "questions")
