@@ -135,19 +135,18 @@ func (d *Dialer) Dial(ctx context.Context, number int) (*Conn, error) {
 		}
 		conn = secure
 	}
+	// Whoever no longer wants the connection does not wait for a greeting.
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if !c.t.WS {
 		c.http, c.used = &httpConn{Conn: conn, buf: make([]byte, readBuffer)}, time.Now()
 		return c, c.greet()
 	}
-	err = conn.SetDeadline(time.Now().Add(d.config.Timeout))
-	if err == nil {
-		c.ws, err = openWS(conn, c.t.Endpoint, d.config.Timeout)
-	}
-	if err == nil {
-		err = conn.SetDeadline(time.Time{})
-	}
+	c.ws, err = openWS(conn, c.t.Endpoint, d.config.Timeout)
 	if err != nil {
 		_ = conn.Close()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = &Failure{KindTimeout, "in the WebSocket handshake"}
+		}
 		return nil, d.clean(broken(err))
 	}
 	return c, nil

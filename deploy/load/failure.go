@@ -46,7 +46,11 @@ const (
 	KindID          = "wrong id"            //
 	KindWrong       = "wrong answer"        // another uncle than the one asked for
 	KindUnsent      = "not sent in time"    // no connection was free for it until the end
+	KindUnanswered  = "no answer until the end"
 )
+
+// unanswered is for a request that was given up before it timed out.
+func unanswered() *Failure { return &Failure{KindUnanswered, ""} }
 
 // wrongKinds are those that no server may ever cause, whatever its load.
 var wrongKinds = map[string]bool{KindForm: true, KindID: true, KindWrong: true, KindProtocol: true}

@@ -196,6 +196,8 @@ func (p *pipeline) expire(now time.Time) (next time.Time) {
 		case !sl.active:
 		case now.Sub(sl.sent) >= timeout:
 			p.giveUp(s, now, &Failure{KindTimeout, ""})
+		case p.isDrained(now):
+			p.giveUp(s, now, unanswered())
 		case sl.sent.Add(timeout).Before(next):
 			next = sl.sent.Add(timeout)
 		}

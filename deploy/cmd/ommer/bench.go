@@ -104,6 +104,15 @@ func (b *bench) Run(std streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process
+	var file io.WriteCloser
+	if b.JSON != "" && b.JSON != "-" {
+		f, err := os.Create(b.JSON) // before the run, which may take long
+		if err != nil {
+			return process.Usage{Err: fmt.Errorf("--json: %w", err)}
+		}
+		defer f.Close() //nolint:errcheck // print has closed it, or there is nothing in it
+		file = f
+	}
 	c, keys, err := b.dialer(ctx, std.err)
 	if err != nil {
 		return err
@@ -131,7 +140,7 @@ func (b *bench) Run(std streams) error {
 	if err != nil {
 		return err
 	}
-	if err := b.print(std.out, &r, &report); err != nil {
+	if err := b.print(std.out, file, &r, &report); err != nil {
 		return err
 	}
 	switch ratio := r.ErrorRatio(); {
@@ -139,33 +148,39 @@ func (b *bench) Run(std streams) error {
 		return failed
 	case r.Wrong() > 0:
 		return fmt.Errorf("%d answers were wrong", r.Wrong())
+	case r.Right == 0:
+		return r.Nothing()
 	case ratio > b.MaxErrorRatio:
 		return fmt.Errorf("%.3g of the calls and connections failed, more than --max-error-ratio %v", ratio, b.MaxErrorRatio)
 	}
 	return nil
 }
 
-// print writes the result where it is wanted. JSON on standard output stands alone.
-func (b *bench) print(out io.Writer, r *load.Result, report *load.Report) error {
-	if b.JSON != "" {
-		text, err := json.MarshalIndent(report, "", "  ")
-		if err != nil {
-			return err
-		}
-		text = append(text, '\n')
-		if b.JSON == "-" {
-			_, err = out.Write(text)
-			return err
-		}
-		if err := os.WriteFile(b.JSON, text, 0o644); err != nil {
-			return fmt.Errorf("--json: %w", err)
-		}
-	}
-	if err := report.Print(out); err != nil || !b.Histogram {
+// print writes the result where it is wanted. JSON on standard output stands alone; one
+// that the file does not take leaves the text.
+func (b *bench) print(out io.Writer, file io.WriteCloser, r *load.Result, report *load.Report) error {
+	text, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out)
-	return r.PrintHistogram(out)
+	text = append(text, '\n')
+	if b.JSON == "-" {
+		_, err = out.Write(text)
+		return err
+	}
+	err = report.Print(out)
+	if err == nil && b.Histogram {
+		fmt.Fprintln(out)
+		err = r.PrintHistogram(out)
+	}
+	if file == nil {
+		return err
+	}
+	_, wrong := file.Write(text)
+	if wrong = errors.Join(wrong, file.Close()); wrong != nil {
+		wrong = fmt.Errorf("--json: %w", wrong)
+	}
+	return errors.Join(err, wrong)
 }
 
 // dialer says whom to ask what. It looks for uncles if it must, and says so on w.

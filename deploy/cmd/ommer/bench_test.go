@@ -140,6 +140,65 @@ func TestBenchQuotedKey(t *testing.T) {
 	}
 }
 
+// Without one right answer in the measured time nothing was measured, whatever share of
+// failures is allowed.
+func TestBenchNothing(t *testing.T) {
+	n := startNobody(t)
+	hung := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hung }))
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { close(hung) })
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"hung", []string{"--warmup", "0s", "--timeout", "150ms", s.URL + "/" + benchKey}, "nothing was measured: "},
+		{"hung in the warm-up", []string{"--warmup", "250ms", "--timeout", "200ms", "--connections", "2", s.URL + "/" + benchKey}, "in the warm-up: 2 timeout"},
+		{"low rate", []string{"--warmup", "10ms", "--rate", "0.1", n.url + benchKey}, "nothing was measured: no request was due"},
+		{"large batch", []string{"--warmup", "10ms", "--rate", "10", "--batch", "1000", "--timeout", "50ms", s.URL + "/" + benchKey}, "nothing was measured: no request was due"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			args := append([]string{"bench", "--max-error-ratio", "1", "--duration", "100ms", "--blocks", "1"}, tt.args...)
+			if code, out, errs := ommer(t, args...); code != 1 || !strings.Contains(errs, tt.want) || !strings.Contains(out, "measured") {
+				t.Errorf("exit code %d: %s%s", code, out, errs)
+			}
+		})
+	}
+}
+
+// A report that cannot be written is told before the run if it can be known, and leaves
+// the text.
+func TestBenchReportFile(t *testing.T) {
+	n := startNobody(t)
+	args := []string{"bench", "--warmup", "0s", "--duration", "50ms", "--blocks", "1", n.url + benchKey, "--json"}
+	if code, _, errs := ommer(t, append(args, t.TempDir())...); code != 2 || !strings.Contains(errs, "--json: ") || n.right.Load() != 0 {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("no /dev/full here")
+	}
+	if code, out, errs := ommer(t, append(args, "/dev/full")...); code != 1 || !strings.Contains(errs, "--json: ") || !strings.Contains(out, "of right answers") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
+// Progress says what is waited for.
+func TestProgress(t *testing.T) {
+	for want, tick := range map[string]load.Tick{
+		"opening": {}, "measuring": {Measured: true}, "waiting for the last answers": {Ended: true},
+	} {
+		var out strings.Builder
+		p := newProgress(&out, 1)
+		for range elsewhere {
+			p.tick(tick)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %s", want, out.String())
+		}
+	}
+}
+
 // Where there are no uncles there is nothing to ask, unless somebody says what.
 func TestBenchQuestions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "questions")
