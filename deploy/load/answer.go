@@ -118,6 +118,10 @@ func (qs *questions) checkCall(r request, call int, answer []byte, id uint64, o 
 		return
 	}
 	isNull := bytes.Equal(result, nullResult)
+	if !isNull && (result[0] != '{' || !bytes.Contains(result, anyHash)) {
+		o.fail(1, &Failure{KindWrong, fmt.Sprintf("to %s, neither null nor a block: %s", qs.all[i].Params, quote(result))})
+		return
+	}
 	if qs.verify != nil && !isNull {
 		if err := qs.verify.check(i, result); err != nil {
 			o.fail(1, &Failure{KindWrong, fmt.Sprintf("to %s: %v", qs.all[i].Params, err)})
@@ -155,6 +159,9 @@ func resultOf(answer []byte, id uint64) (result []byte, why *Failure) {
 // hashMember begins the member of the uncle's own hash. The quotation mark keeps
 // parentHash apart.
 var hashMember = []byte(`"hash":"`)
+
+// anyHash is looked for in a block, cheaply.
+var anyHash = []byte(`"hash"`)
 
 // hasHash says whether a result is the uncle with that hash.
 func hasHash(result []byte, hash string) bool {

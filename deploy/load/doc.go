@@ -33,7 +33,7 @@
 //
 // A response with status 200 and a Content-Length, which is nearly all of them, is read
 // by hand, so that the load takes little CPU from what it measures; any other by
-// net/http. WebSocket messages must come in one frame and uncompressed. Each request
+// net/http. WebSocket messages must come uncompressed. Each request
 // has ids of its own, and answers must echo them, those to a batch in its order; with
 // gzip ids stay the same, so that an answer that was seen is not unzipped again.
 //

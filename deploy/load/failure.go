@@ -44,7 +44,8 @@ const (
 	KindProtocol    = "malformed response"  // neither HTTP nor WebSocket as it should be
 	KindForm        = "no JSON-RPC answer"  //
 	KindID          = "wrong id"            //
-	KindWrong       = "wrong answer"        // another uncle than the one asked for
+	KindWrong       = "wrong answer"        // another uncle than the one asked for, or none
+	KindTwice       = "answered twice"      // one request
 	KindUnsent      = "not sent in time"    // no connection was free for it until the end
 	KindUnanswered  = "no answer until the end"
 )
@@ -53,7 +54,7 @@ const (
 func unanswered() *Failure { return &Failure{KindUnanswered, ""} }
 
 // wrongKinds are those that no server may ever cause, whatever its load.
-var wrongKinds = map[string]bool{KindForm: true, KindID: true, KindWrong: true, KindProtocol: true}
+var wrongKinds = map[string]bool{KindForm: true, KindID: true, KindWrong: true, KindTwice: true, KindProtocol: true}
 
 func httpStatus(status int, body []byte) *Failure {
 	return &Failure{"HTTP status " + strconv.Itoa(status), quote(body)}

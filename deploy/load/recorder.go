@@ -171,6 +171,17 @@ func (r *recorder) add(conn int, x sample, clean func(*Failure) *Failure) {
 	}
 }
 
+// addOdd counts an answer that belongs to no request.
+func (r *recorder) addOdd(conn int, now time.Time, why *Failure) {
+	s := &r.shards[conn%len(r.shards)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.second.fail(1, why)
+	if int64(now.Sub(r.origin)) >= r.begin.Load() {
+		s.measured.fail(1, why)
+	}
+}
+
 // openedOne counts a connection that was opened, or why it was not.
 func (r *recorder) openedOne(conn int, why *Failure) {
 	s := &r.shards[conn%len(r.shards)]
