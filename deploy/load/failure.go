@@ -36,6 +36,7 @@ const (
 	KindReset       = "connection reset"    //
 	KindRefused     = "connection refused"  //
 	KindNoPort      = "no local port left"  // more source addresses help
+	KindSource      = "not a local address" // to connect from
 	KindNoFile      = "too many open files" //
 	KindName        = "host name not found" //
 	KindConnect     = "cannot connect"      // of any other reason
@@ -60,8 +61,8 @@ func httpStatus(status int, body []byte) *Failure {
 	return &Failure{"HTTP status " + strconv.Itoa(status), quote(body)}
 }
 
-func handshakeStatus(status int) *Failure {
-	return &Failure{"handshake status " + strconv.Itoa(status), ""}
+func handshakeStatus(status int, body []byte) *Failure {
+	return &Failure{"handshake status " + strconv.Itoa(status), quote(body)}
 }
 
 func rpcError(code int, message string) *Failure {
@@ -117,7 +118,29 @@ func notConnected(err error) *Failure {
 			f.Kind = kind
 		}
 	}
+	if errors.Is(err, syscall.EADDRNOTAVAIL) && isForeign(err) {
+		f.Kind = KindSource
+	}
 	return f
+}
+
+// isForeign says whether an address to connect from is none of this machine's: nothing
+// can listen on it either.
+func isForeign(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok {
+		return false
+	}
+	from, ok := op.Source.(*net.TCPAddr)
+	if !ok || from == nil || from.IP == nil {
+		return false
+	}
+	ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: from.IP})
+	if err == nil {
+		_ = ln.Close()
+		return false
+	}
+	return errors.Is(err, syscall.EADDRNOTAVAIL)
 }
 
 // notSecured says why a TLS handshake failed.

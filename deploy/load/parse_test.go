@@ -205,6 +205,18 @@ func TestAppendIDs(t *testing.T) {
 	}
 }
 
+// What follows a question on its line is not ignored.
+func TestReadQuestions(t *testing.T) {
+	if qs, err := ReadQuestions([]byte("[\"0x1\",\"0x0\"]\n\n [\"0x2\",\"0x0\"] \n")); err != nil || len(qs) != 2 {
+		t.Errorf("got %v, %v", qs, err)
+	}
+	for _, line := range []string{`["0x1","0x0"] x`, `["0x1","0x0"]["0x2","0x0"]`, `["0x1","0x0"],`} {
+		if qs, err := ReadQuestions([]byte("[\"0x1\",\"0x0\"]\n" + line)); err == nil || !strings.Contains(err.Error(), "line 2") {
+			t.Errorf("%s: got %v, %v", line, qs, err)
+		}
+	}
+}
+
 func TestParseURL(t *testing.T) {
 	for text, want := range map[string]Endpoint{
 		"http://h/v3/abc":             {Addr: "h:80", Path: "/v3/abc"},

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -80,7 +81,8 @@ func openWS(conn net.Conn, e Endpoint, timeout time.Duration) (*wsConn, error) {
 	}
 	switch {
 	case resp.StatusCode != http.StatusSwitchingProtocols:
-		return nil, handshakeStatus(resp.StatusCode)
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)) // as much as there is
+		return nil, handshakeStatus(resp.StatusCode, body)
 	case resp.Header.Get("Sec-Websocket-Accept") != wsAccept:
 		return nil, malformed("a WebSocket handshake with another key")
 	}

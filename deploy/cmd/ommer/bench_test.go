@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -233,6 +234,47 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
+func TestReadKeys(t *testing.T) {
+	got, err := readKeys([]byte("\ufeff# ours\r\na-key\r\n\n  another \n"))
+	if err != nil || len(got) != 2 || got[0] != "a-key" || got[1] != "another" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for text, want := range map[string]string{"": "no keys", "# none\n": "no keys", "one\n# x\ntwo " + benchKey: "line 3"} {
+		if _, err := readKeys([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), benchKey) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// What fails before the run says which flag helps.
+func TestBenchHints(t *testing.T) {
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "slow down, "+r.URL.Path, http.StatusTooManyRequests)
+	}))
+	defer busy.Close()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	ws := "ws" + strings.TrimPrefix(busy.URL, "http") + "/" + benchKey
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{secure.URL + "/" + benchKey}, []string{"--ca", "--insecure"}},
+		{[]string{busy.URL + "/" + benchKey}, []string{"--questions"}},
+		{[]string{ws}, []string{"--questions", "slow down, /****"}},
+		{[]string{"--source", "192.0.2.1", busy.URL + "/" + benchKey}, []string{"not a local address", "--source"}},
+	} {
+		code, _, errs := ommer(t, append([]string{"bench", "--warmup", "0s", "--duration", "50ms"}, tt.args...)...)
+		for _, want := range tt.want {
+			if code != 1 || !strings.Contains(errs, want) {
+				t.Errorf("exit code %d, no %q in %s", code, want, errs)
+			}
+		}
+	}
+}
+
 func TestBenchMistakes(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -248,6 +290,14 @@ func TestBenchMistakes(t *testing.T) {
 		{"range", []string{"--blocks", "9-1", "http://h/KEY"}, "FROM-TO"},
 		{"huge range", []string{"--blocks", "0-10000000", "http://h/KEY"}, "too many"},
 		{"ratio", []string{"--max-error-ratio", "2", "http://h/KEY"}, "--max-error-ratio"},
+		{"rate", []string{"--rate", "NaN", "http://h/k"}, "--rate"},
+		{"endless rate", []string{"--rate", "+Inf", "http://h/k"}, "--rate"},
+		{"no ratio", []string{"--max-error-ratio", "NaN", "http://h/k"}, "--max-error-ratio"},
+		{"index", []string{"--index", "1", "http://h/k"}, "--blocks"},
+		{"in flight over HTTP", []string{"--in-flight", "2", "http://h/k"}, "--in-flight: want a WebSocket"},
+		{"gzip", []string{"--gzip", "ws://h/k"}, "--gzip: want http"},
+		{"KEY itself", []string{"http://h/v3/KEY"}, "--keys-file"},
+		{"no certificate", []string{"--ca", "/dev/null", "https://h/k"}, "--ca /dev/null"},
 		{"no place for keys", []string{"--keys-file", "/dev/null", "http://h/v3/" + benchKey}, "--keys-file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
