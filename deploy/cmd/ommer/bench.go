@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"os"
@@ -113,6 +114,14 @@ func (b *bench) any(ws bool) bool {
 
 // Run implements the command.
 func (b *bench) Run(std streams) error {
+	err := b.run(std)
+	if wrong, ok := errors.AsType[process.Usage](err); ok {
+		return process.Usage{Err: fmt.Errorf("%w\nTry 'ommer bench --help'", wrong.Err)}
+	}
+	return err
+}
+
+func (b *bench) run(std streams) error {
 	if err := load.CheckFiles(b.Connections); err != nil {
 		return process.Usage{Err: fmt.Errorf("--connections: %w", err)}
 	}
@@ -160,7 +169,7 @@ func (b *bench) Run(std streams) error {
 	}
 	switch ratio := r.ErrorRatio(); {
 	case failed != nil:
-		return failed
+		return hint(failed, slices.Collect(maps.Keys(r.Opening))...)
 	case r.Wrong() > 0:
 		return fmt.Errorf("%d answers were wrong", r.Wrong())
 	case r.Right == 0:
@@ -231,7 +240,7 @@ func (b *bench) look(ctx context.Context, c load.DialerConfig, w io.Writer) ([]l
 	}
 	found, err := load.Look(ctx, c, where)
 	if err != nil {
-		return nil, hint(fmt.Errorf("looking for uncles in the blocks %v: %w", found.Looked, err))
+		return nil, hintLooking(fmt.Errorf("looking for uncles in the blocks %v: %w", found.Looked, err))
 	}
 	fmt.Fprintf(w, "Looked at the blocks %v: %d uncles, %d of them by the hash of their block.\n",
 		found.Looked, len(found.Numbers), len(found.Hashes))
@@ -255,21 +264,30 @@ func (b *bench) look(ctx context.Context, c load.DialerConfig, w io.Writer) ([]l
 	return qs, nil
 }
 
-// hint adds what helps against a failure to look for uncles.
-func hint(err error) error {
-	f, ok := errors.AsType[*load.Failure](err)
-	if !ok {
-		return err
-	}
-	switch f.Kind {
-	case load.KindCertificate:
-		return fmt.Errorf("%w; --ca names the certificates to trust, --insecure trusts any", err)
-	case "HTTP status 429", "handshake status 429":
-		return fmt.Errorf("%w; --questions or --blocks says what to ask without looking", err)
-	case load.KindSource:
-		return fmt.Errorf("%w; --source wants addresses of this machine", err)
+// hint adds what helps against the failures behind an error, of these kinds.
+func hint(err error, kinds ...string) error {
+	for _, kind := range kinds {
+		switch kind {
+		case load.KindCertificate:
+			return fmt.Errorf("%w; --ca names the certificates to trust, --insecure trusts any", err)
+		case load.KindSource:
+			return fmt.Errorf("%w; --source wants addresses of this machine", err)
+		}
 	}
 	return err
+}
+
+// hintLooking adds what helps against a failure to look for uncles.
+func hintLooking(err error) error {
+	f, ok := errors.AsType[*load.Failure](err)
+	switch {
+	case !ok:
+		return err
+	case f.Kind == "HTTP status 429" || f.Kind == "handshake status 429":
+		return fmt.Errorf("%w; --questions or --blocks says what to ask without looking", err)
+	default:
+		return hint(err, f.Kind)
+	}
 }
 
 // readKeys reads keys, one on each line. Errors do not quote them.

@@ -262,6 +262,7 @@ func TestBenchHints(t *testing.T) {
 		want []string
 	}{
 		{[]string{secure.URL + "/" + benchKey}, []string{"--ca", "--insecure"}},
+		{[]string{"--blocks", "1", secure.URL + "/" + benchKey}, []string{"--ca", "--insecure"}},
 		{[]string{busy.URL + "/" + benchKey}, []string{"--questions"}},
 		{[]string{ws}, []string{"--questions", "slow down, /****"}},
 		{[]string{"--source", "192.0.2.1", busy.URL + "/" + benchKey}, []string{"not a local address", "--source"}},
@@ -296,7 +297,7 @@ func TestBenchMistakes(t *testing.T) {
 		{"index", []string{"--index", "1", "http://h/k"}, "--blocks"},
 		{"in flight over HTTP", []string{"--in-flight", "2", "http://h/k"}, "--in-flight: want a WebSocket"},
 		{"gzip", []string{"--gzip", "ws://h/k"}, "--gzip: want http"},
-		{"KEY itself", []string{"http://h/v3/KEY"}, "--keys-file"},
+		{"KEY itself", []string{"http://h/v3/KEY"}, "Try 'ommer bench --help'"},
 		{"no certificate", []string{"--ca", "/dev/null", "https://h/k"}, "--ca /dev/null"},
 		{"no place for keys", []string{"--keys-file", "/dev/null", "http://h/v3/" + benchKey}, "--keys-file"},
 	} {
