@@ -114,10 +114,14 @@ func (qs *questions) checkCall(r request, call int, answer []byte, id uint64, o 
 	}
 	i := qs.index(r, call)
 	if q := &qs.all[i]; q.Hash != "" && !hasHash(result, q.Hash) {
-		o.fail(1, &Failure{KindWrong, fmt.Sprintf("to %s: %s, want the uncle %s", q.Params, quote(result), q.Hash)})
+		o.fail(1, &Failure{KindWrong, fmt.Sprintf("to %s, want the uncle %s: %s", q.Params, q.Hash, quote(result))})
 		return
 	}
 	isNull := bytes.Equal(result, nullResult)
+	if !isNull && (result[0] != '{' || !bytes.Contains(result, anyHash)) {
+		o.fail(1, &Failure{KindWrong, fmt.Sprintf("to %s, neither null nor a block: %s", qs.all[i].Params, quote(result))})
+		return
+	}
 	if qs.verify != nil && !isNull {
 		if err := qs.verify.check(i, result); err != nil {
 			o.fail(1, &Failure{KindWrong, fmt.Sprintf("to %s: %v", qs.all[i].Params, err)})
@@ -146,7 +150,7 @@ func resultOf(answer []byte, id uint64) (result []byte, why *Failure) {
 	case r.Error != nil && (sameID || string(r.ID) == "null"):
 		return nil, rpcError(r.Error.Code, r.Error.Message)
 	case !sameID:
-		return nil, &Failure{KindID, fmt.Sprintf("%s, want %d", quote(r.ID), id)}
+		return nil, &Failure{KindID, fmt.Sprintf("want %d: %s", id, quote(r.ID))}
 	default:
 		return r.Result, nil
 	}
@@ -155,6 +159,9 @@ func resultOf(answer []byte, id uint64) (result []byte, why *Failure) {
 // hashMember begins the member of the uncle's own hash. The quotation mark keeps
 // parentHash apart.
 var hashMember = []byte(`"hash":"`)
+
+// anyHash is looked for in a block, cheaply.
+var anyHash = []byte(`"hash"`)
 
 // hasHash says whether a result is the uncle with that hash.
 func hasHash(result []byte, hash string) bool {

@@ -117,7 +117,7 @@ func TestConns(t *testing.T) {
 		qs = append(qs, load.Question{Method: "m", Params: `["` + strings.Repeat("x", n) + `"]`})
 	}
 	each(t, func(t *testing.T, secure, ws bool) {
-		e := answering(t, secure, func(params string) string { return `{"asked":` + params + `}` })
+		e := answering(t, secure, func(params string) string { return `{"hash":"","asked":` + params + `}` })
 		e.WS = ws
 		for _, batch := range []int{0, 1, 2, 4} {
 			d := newDialer(t, load.DialerConfig{Endpoints: []load.Endpoint{e}, Questions: qs, Batch: batch})
@@ -131,7 +131,7 @@ func TestConns(t *testing.T) {
 					if err != nil {
 						t.Fatalf("batch of %d, request %d: %v", batch, i, err)
 					}
-					if want := `{"asked":` + qs[i*max(batch, 1)].Params + `}`; !strings.Contains(string(got), want) {
+					if want := `"asked":` + qs[i*max(batch, 1)].Params + `}`; !strings.Contains(string(got), want) {
 						t.Fatalf("batch of %d, request %d: %.100s", batch, i, got)
 					}
 				}
@@ -216,6 +216,25 @@ func TestFailures(t *testing.T) {
 				t.Errorf("the key is in %q", err)
 			}
 		})
+	}
+}
+
+// Without knowing which uncle it should be, an answer is still held to be one, or null.
+func TestNeitherNullNorBlock(t *testing.T) {
+	for result, want := range map[string]string{
+		`null`: "<nil>", `{"hash":"0x1"}`: "<nil>", `{}`: load.KindWrong, `"0x1"`: load.KindWrong, `[]`: load.KindWrong, `["hash"]`: load.KindWrong, `7`: load.KindWrong, `false`: load.KindWrong,
+	} {
+		e := answering(t, false, func(string) string { return result })
+		d := newDialer(t, load.DialerConfig{Endpoints: []load.Endpoint{e}, Questions: []load.Question{{Method: "m", Params: "[]"}}})
+		c, err := d.Dial(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Ask(0)
+		c.Close()
+		if got := kindOf(err); got != want {
+			t.Errorf("%s: got %v, want %s", result, err, want)
+		}
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -28,6 +28,7 @@ type DialerConfig struct {
 // Dialer opens connections that ask its questions. It may be used by any number of
 // goroutines.
 type Dialer struct {
+	masker
 	config  DialerConfig
 	qs      *questions
 	targets []target
@@ -63,7 +64,7 @@ func NewDialer(c DialerConfig) (*Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dialer{config: c, qs: qs, dialing: make(chan struct{}, dialingAtOnce)}
+	d := &Dialer{masker: newMasker(c.Endpoints), config: c, qs: qs, dialing: make(chan struct{}, dialingAtOnce)}
 	d.dial = func(ctx context.Context, from *net.Dialer, addr string) (net.Conn, error) {
 		return from.DialContext(ctx, "tcp", addr)
 	}
@@ -135,19 +136,18 @@ func (d *Dialer) Dial(ctx context.Context, number int) (*Conn, error) {
 		}
 		conn = secure
 	}
+	// Whoever no longer wants the connection does not wait for a greeting.
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if !c.t.WS {
 		c.http, c.used = &httpConn{Conn: conn, buf: make([]byte, readBuffer)}, time.Now()
 		return c, c.greet()
 	}
-	err = conn.SetDeadline(time.Now().Add(d.config.Timeout))
-	if err == nil {
-		c.ws, err = openWS(conn, c.t.Endpoint, d.config.Timeout)
-	}
-	if err == nil {
-		err = conn.SetDeadline(time.Time{})
-	}
+	c.ws, err = openWS(conn, c.t.Endpoint, d.config.Timeout)
 	if err != nil {
 		_ = conn.Close()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = &Failure{KindTimeout, "in the WebSocket handshake"}
+		}
 		return nil, d.clean(broken(err))
 	}
 	return c, nil
@@ -169,17 +169,6 @@ func (c *Conn) greet() error {
 	default:
 		return &Failure{KindClosed, "after one request: the load needs keep-alive"}
 	}
-}
-
-// clean takes keys out of what a failure says: a server or a proxy may quote the
-// request.
-func (d *Dialer) clean(f *Failure) *Failure {
-	for i := range d.targets {
-		if key := d.targets[i].key(); key != "" && strings.Contains(f.Detail, key) {
-			f.Detail = strings.ReplaceAll(f.Detail, key, "****")
-		}
-	}
-	return f
 }
 
 // Ask sends request i, waits for its answer and checks it. The answer is good until
@@ -224,7 +213,21 @@ func (c *Conn) ask(i int) ([]byte, outcome) {
 		_ = c.Close()
 	}
 	c.used = time.Now()
-	return m.body, c.d.qs.check(r, m.body, id)
+	o := c.d.qs.check(r, m.body, id)
+	if len(o.failed) > 0 && o.failed[0].why.Kind == KindID && c.t.unzipper == nil && answeredBefore(m.body, id) {
+		// From here on each answer would be taken for the next request's.
+		c.last = true
+		_ = c.Close()
+		return m.body, all(r.calls, &Failure{KindTwice, o.failed[0].why.Detail})
+	}
+	return m.body, o
+}
+
+// answeredBefore says whether an answer is one to a request from before that with this
+// id: all of them have their answers.
+func answeredBefore(answer []byte, id uint64) bool {
+	n, err := strconv.ParseUint(idOf(answer), 10, 64)
+	return err == nil && n >= firstID && n < id
 }
 
 // exchange sends request i and returns the response.

@@ -111,7 +111,8 @@ func lookFor(ctx context.Context, c DialerConfig, ask []Question) (found []Quest
 	if err != nil {
 		return nil, nil, err
 	}
-	defer conn.Close() //nolint:errcheck // everything was read
+	defer conn.Close()                                          //nolint:errcheck // everything was read
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // whoever gives up does not wait for an answer
 	seen := map[schema.Hash]bool{}
 	var refused error // a node that has dropped some history still has the rest
 	for i, r := range d.qs.requests {
@@ -119,6 +120,9 @@ func lookFor(ctx context.Context, c DialerConfig, ask []Question) (found []Quest
 			return nil, nil, ctx.Err()
 		}
 		answer, err := conn.Ask(i)
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
 		if len(answer) == 0 {
 			return nil, nil, err
 		}
@@ -131,7 +135,7 @@ func lookFor(ctx context.Context, c DialerConfig, ask []Question) (found []Quest
 			} `json:"result"`
 		}
 		if json.Unmarshal(answer, &list) != nil || len(list) != r.calls {
-			return nil, nil, cmp.Or(err, error(&Failure{KindForm, quote(answer)}))
+			return nil, nil, cmp.Or(err, error(d.clean(&Failure{KindForm, quote(answer)})))
 		}
 		for k, a := range list {
 			if a.Result == nil || r.first+k >= len(ask) { // the last batch goes round
@@ -159,6 +163,9 @@ func ReadQuestions(text []byte) (qs []Question, err error) {
 		number++
 		if line = strings.TrimSpace(line); line == "" {
 			continue
+		}
+		if !json.Valid([]byte(line)) {
+			return nil, fmt.Errorf("line %d: want an array of parameters in JSON, and nothing else", number)
 		}
 		method := schema.UncleByNumber
 		q, wrong := schema.ParseParams(method, []byte(line))

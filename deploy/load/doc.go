@@ -11,8 +11,9 @@
 //
 // In an open loop requests are due at times that are fixed beforehand, whatever becomes
 // of those before them, and latency counts from when a request was due. One for which no
-// connection is free waits, and its waiting counts; what could not be sent until the end
-// and one time-out more counts as failed.
+// connection is free waits, and its waiting counts. The last answers are waited for until
+// one time-out after the end, five seconds at most; what was not sent by then, or not
+// answered, counts as failed.
 //
 // HdrHistogram's correction of closed loops is not offered. It adds the requests that
 // would have been sent from an interval that somebody has to guess, and in a closed loop
@@ -20,8 +21,8 @@
 //
 // # What counts
 //
-// A request belongs to the measured time if it was due in it, or sent in a closed loop,
-// and every one of them ends as right or as failed. Latency is that of requests of
+// A request belongs to the measured time if it was due in it, or under way in a closed
+// loop, then from the beginning of that time on, and every one of them ends as right or as failed. Latency is that of requests of
 // which every call was answered rightly; read it together with the failures.
 //
 // A connection that breaks is opened again, at once for the first time and then with
@@ -32,7 +33,7 @@
 //
 // A response with status 200 and a Content-Length, which is nearly all of them, is read
 // by hand, so that the load takes little CPU from what it measures; any other by
-// net/http. WebSocket messages must come in one frame and uncompressed. Each request
+// net/http. WebSocket messages must come uncompressed. Each request
 // has ids of its own, and answers must echo them, those to a batch in its order; with
 // gzip ids stay the same, so that an answer that was seen is not unzipped again.
 //

@@ -3,6 +3,8 @@ package load_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -213,7 +215,7 @@ func TestEdgeTimeouts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			timedOut, unsent := r.Failed[load.KindTimeout].Count, r.Failed[load.KindUnsent].Count
+			timedOut, unsent := r.Failed[load.KindTimeout].Count+r.Failed[load.KindUnanswered].Count, r.Failed[load.KindUnsent].Count
 			if r.Right != 0 || timedOut == 0 || timedOut+unsent != r.Calls {
 				t.Errorf("WebSocket %v, %d in flight: %+v", ws, inFlight, r.Counts)
 			}
@@ -251,6 +253,42 @@ func TestClosedWithCode(t *testing.T) {
 		cancel()
 		if err != nil || r.Failures() != r.Calls || r.Failed["closed with 4401"].Example != "revoked" || r.Opened < 6 {
 			t.Errorf("%d in flight: %v, %+v, %d opened", inFlight, err, r.Counts, r.Opened)
+		}
+	}
+}
+
+// An answer that comes twice is told from one that never should have come, together with
+// the right one or later, and counts even if nobody waits.
+func TestAnsweredTwice(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.CloseNow()
+		for {
+			_, body, err := c.Read(r.Context())
+			var call struct{ ID json.RawMessage }
+			if err != nil || json.Unmarshal(body, &call) != nil {
+				return
+			}
+			for range 2 {
+				answer := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":null}`, call.ID)
+				if c.Write(r.Context(), websocket.MessageText, answer) != nil {
+					return
+				}
+			}
+		}
+	}))
+	defer s.Close()
+	for _, inFlight := range []int{1, 4} {
+		d := newDialer(t, load.DialerConfig{
+			Endpoints: []load.Endpoint{{Addr: s.Listener.Addr().String(), Path: "/", WS: true}}, Questions: []load.Question{{Method: "m", Params: "[]"}},
+		})
+		r, err := load.Run(t.Context(), load.Config{Dialer: d, Connections: 2, InFlight: inFlight, Duration: 100 * time.Millisecond})
+		if err != nil || r.Failed[load.KindTwice].Count == 0 || r.Failures() != r.Failed[load.KindTwice].Count || r.Wrong() == 0 {
+			t.Errorf("%d in flight: %v, %+v", inFlight, err, r.Counts)
 		}
 	}
 }

@@ -68,6 +68,9 @@ func (e Endpoint) WithKey(key string) (Endpoint, bool) {
 	return e, ok
 }
 
+// NeedsKey says whether the path has a place for a key and no key.
+func (e Endpoint) NeedsKey() bool { return e.key() == KeyPlace }
+
 // key is the last segment of the path.
 func (e Endpoint) key() string { return e.Path[strings.LastIndexByte(e.Path, '/')+1:] }
 

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -17,7 +16,8 @@ type Failure struct {
 	// Kind is what failures are counted by, for example "timeout" or "HTTP status
 	// 429". There are few of them.
 	Kind string
-	// Detail is what one of them said. It holds no key.
+	// Detail is what one of them said, the server's words last. A masker has seen it
+	// before it leaves the package.
 	Detail string
 }
 
@@ -36,6 +36,7 @@ const (
 	KindReset       = "connection reset"    //
 	KindRefused     = "connection refused"  //
 	KindNoPort      = "no local port left"  // more source addresses help
+	KindSource      = "not a local address" // to connect from
 	KindNoFile      = "too many open files" //
 	KindName        = "host name not found" //
 	KindConnect     = "cannot connect"      // of any other reason
@@ -44,19 +45,24 @@ const (
 	KindProtocol    = "malformed response"  // neither HTTP nor WebSocket as it should be
 	KindForm        = "no JSON-RPC answer"  //
 	KindID          = "wrong id"            //
-	KindWrong       = "wrong answer"        // another uncle than the one asked for
+	KindWrong       = "wrong answer"        // another uncle than the one asked for, or none
+	KindTwice       = "answered twice"      // one request
 	KindUnsent      = "not sent in time"    // no connection was free for it until the end
+	KindUnanswered  = "no answer until the end"
 )
 
+// unanswered is for a request that was given up before it timed out.
+func unanswered() *Failure { return &Failure{KindUnanswered, ""} }
+
 // wrongKinds are those that no server may ever cause, whatever its load.
-var wrongKinds = map[string]bool{KindForm: true, KindID: true, KindWrong: true, KindProtocol: true}
+var wrongKinds = map[string]bool{KindForm: true, KindID: true, KindWrong: true, KindTwice: true, KindProtocol: true}
 
 func httpStatus(status int, body []byte) *Failure {
 	return &Failure{"HTTP status " + strconv.Itoa(status), quote(body)}
 }
 
-func handshakeStatus(status int) *Failure {
-	return &Failure{"handshake status " + strconv.Itoa(status), ""}
+func handshakeStatus(status int, body []byte) *Failure {
+	return &Failure{"handshake status " + strconv.Itoa(status), quote(body)}
 }
 
 func rpcError(code int, message string) *Failure {
@@ -71,10 +77,11 @@ func malformed(format string, args ...any) *Failure {
 	return &Failure{KindProtocol, fmt.Sprintf(format, args...)}
 }
 
-// quote keeps the start of what a server sent, on one line.
+// quote keeps the start of what a server sent, as it is: a masker makes it fit to be
+// shown. It is longer than what is shown, so that no key is cut before it is masked.
 func quote(b []byte) string {
-	const most = 200
-	return strings.ToValidUTF8(strings.Join(strings.Fields(string(b[:min(len(b), most)])), " "), "?")
+	const most = 1024
+	return string(b[:min(len(b), most)])
 }
 
 // broken says why an open connection failed.
@@ -111,7 +118,29 @@ func notConnected(err error) *Failure {
 			f.Kind = kind
 		}
 	}
+	if errors.Is(err, syscall.EADDRNOTAVAIL) && isForeign(err) {
+		f.Kind = KindSource
+	}
 	return f
+}
+
+// isForeign says whether an address to connect from is none of this machine's: nothing
+// can listen on it either.
+func isForeign(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok {
+		return false
+	}
+	from, ok := op.Source.(*net.TCPAddr)
+	if !ok || from == nil || from.IP == nil {
+		return false
+	}
+	ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: from.IP})
+	if err == nil {
+		_ = ln.Close()
+		return false
+	}
+	return errors.Is(err, syscall.EADDRNOTAVAIL)
 }
 
 // notSecured says why a TLS handshake failed.

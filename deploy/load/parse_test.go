@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -52,24 +53,24 @@ func TestParseFrame(t *testing.T) {
 		}
 		frame = append(frame, payload...)
 		for n := range len(frame) {
-			if _, _, size, err := parseFrame(frame[:n]); size != 0 || err != nil {
+			if _, size, err := parseFrame(frame[:n]); size != 0 || err != nil {
 				t.Fatalf("%d of %d bytes: size %d, %v", n, len(frame), size, err)
 			}
 		}
-		op, got, size, err := parseFrame(append(frame, 0x81))
-		if op != opText || string(got) != payload || size != len(frame) || err != nil {
-			t.Errorf("payload of %d bytes: op %d, %d bytes, size %d, %v", len(payload), op, len(got), size, err)
+		f, size, err := parseFrame(append(frame, 0x81))
+		if f.op != opText || !f.fin || string(f.payload) != payload || size != len(frame) || err != nil {
+			t.Errorf("payload of %d bytes: got %+v, size %d, %v", len(payload), f, size, err)
 		}
 	}
 	for name, frame := range map[string][]byte{
-		"fragment":   {0x01, 1, 'x'},
+		"cut ping":   {0x09, 1, 'x'},
 		"masked":     {0x81, 0x81, 0, 0, 0, 0, 'x'},
 		"reserved":   {0xC1, 1, 'x'},
 		"opcode":     {0x83, 1, 'x'},
 		"long close": {0x88, 126, 0, 200},
 		"huge":       {0x81, 127, 0xff, 0, 0, 0, 0, 0, 0, 0},
 	} {
-		if _, _, _, err := parseFrame(frame); err == nil || broken(err).Kind != KindProtocol {
+		if _, _, err := parseFrame(frame); err == nil || broken(err).Kind != KindProtocol {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -116,6 +117,52 @@ func TestControlFrames(t *testing.T) {
 	}
 }
 
+// A message may come in several frames, with a ping between them and a time-out.
+func TestFragments(t *testing.T) {
+	near, far := net.Pipe()
+	defer near.Close()
+	c := &wsConn{Conn: near, buf: make([]byte, 8), timeout: time.Minute}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		defer far.Close()
+		_, _ = far.Write([]byte{opText, 2, 'o', 'n', finBit | opPing, 0})
+		_, _ = io.ReadFull(far, make([]byte, len(appendFrame(nil, opPong, nil))))
+		_, _ = far.Write([]byte{opMore, 0, finBit | opMore, 1, 'e', finBit | opText, 1, '2', opText, 1, '3', opText, 1, '4'})
+	})
+	for _, want := range []string{"one", "2"} {
+		if got, err := c.receive(); err != nil || string(got) != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+	if got, err := c.receive(); err == nil || broken(err).Kind != KindProtocol {
+		t.Errorf("got %q, %v, want a message within another one to be refused", got, err)
+	}
+	near.Close()
+	serving.Wait()
+	c = &wsConn{Conn: near, buf: []byte{finBit | opMore, 1, 'x'}, have: 3}
+	if got, err := c.receive(); err == nil || broken(err).Kind != KindProtocol {
+		t.Errorf("got %q, %v, want the end of no message to be refused", got, err)
+	}
+}
+
+// An answer to a request that was given up is none too many; its second one is.
+func TestLost(t *testing.T) {
+	var s slot
+	for id := range uint64(mostLost + 3) {
+		s.id = 100 + id
+		s.lose()
+	}
+	for id := range uint64(mostLost + 3) {
+		forgotten := id < 3
+		if first, second := s.found(100+id), s.found(100+id); !first || second != forgotten {
+			t.Errorf("id %d: %v, %v", id, first, second)
+		}
+	}
+	if s.found(200) {
+		t.Error("found what was not lost")
+	}
+}
+
 // Pings that come together are answered together, so that none is left in the buffer; an
 // answer that nobody waits for is a failure.
 func TestPong(t *testing.T) {
@@ -155,6 +202,18 @@ func TestAppendIDs(t *testing.T) {
 	}
 	if got := r.ws.appendTo([]byte("x"), 1234567899, true); !bytes.Equal(got, append([]byte("x"), appendFrame(nil, opText, []byte(want))...)) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What follows a question on its line is not ignored.
+func TestReadQuestions(t *testing.T) {
+	if qs, err := ReadQuestions([]byte("[\"0x1\",\"0x0\"]\n\n [\"0x2\",\"0x0\"] \n")); err != nil || len(qs) != 2 {
+		t.Errorf("got %v, %v", qs, err)
+	}
+	for _, line := range []string{`["0x1","0x0"] x`, `["0x1","0x0"]["0x2","0x0"]`, `["0x1","0x0"],`} {
+		if qs, err := ReadQuestions([]byte("[\"0x1\",\"0x0\"]\n" + line)); err == nil || !strings.Contains(err.Error(), "line 2") {
+			t.Errorf("%s: got %v, %v", line, qs, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -30,6 +31,28 @@ type slot struct {
 	due, sent time.Time
 	late      bool
 	active    bool
+	lost      []uint64 // ids whose time ran out, which may still be answered
+	forgotten uint64   // ids up to this one, too: there were too many to keep
+}
+
+// mostLost bounds the ids that a slot remembers.
+const mostLost = 16
+
+// lose remembers that the request of a slot was given up.
+func (s *slot) lose() {
+	if s.lost = append(s.lost, s.id); len(s.lost) > mostLost {
+		s.forgotten = s.lost[0]
+		s.lost = slices.Delete(s.lost, 0, 1)
+	}
+}
+
+// found says whether an answer is the first to a request that was given up.
+func (s *slot) found(id uint64) bool {
+	i := slices.Index(s.lost, id)
+	if i >= 0 {
+		s.lost = slices.Delete(s.lost, i, i+1)
+	}
+	return i >= 0 || id <= s.forgotten
 }
 
 func newPipeline(d *driver) *pipeline {
@@ -119,6 +142,11 @@ func (p *pipeline) read() {
 func (p *pipeline) answered(answer []byte, now time.Time) error {
 	p.mu.Lock()
 	s, err := p.slotOf(answer)
+	if f, ok := errors.AsType[*Failure](err); ok && f.Kind == KindTwice {
+		p.rec.addOdd(p.number, now, p.Dialer.clean(f)) // whoever asked has had an answer
+		err = nil
+		s = -1
+	}
 	if err != nil || s < 0 {
 		p.mu.Unlock()
 		return err
@@ -154,8 +182,10 @@ func (p *pipeline) slotOf(answer []byte) (int, error) {
 		switch sl := &p.slots[s]; {
 		case sl.active && sl.id == id:
 			return s, nil
-		case id <= sl.id:
-			return -1, nil // its request has timed out
+		case id <= sl.id && sl.found(id):
+			return -1, nil
+		case id <= sl.id && id >= firstID+uint64(len(p.slots)*p.calls()):
+			return -1, &Failure{KindTwice, quote(answer)}
 		}
 	}
 	return -1, &Failure{KindID, quote(answer)}
@@ -196,6 +226,8 @@ func (p *pipeline) expire(now time.Time) (next time.Time) {
 		case !sl.active:
 		case now.Sub(sl.sent) >= timeout:
 			p.giveUp(s, now, &Failure{KindTimeout, ""})
+		case p.isDrained(now):
+			p.giveUp(s, now, unanswered())
 		case sl.sent.Add(timeout).Before(next):
 			next = sl.sent.Add(timeout)
 		}
@@ -207,6 +239,7 @@ func (p *pipeline) expire(now time.Time) (next time.Time) {
 func (p *pipeline) giveUp(s int, now time.Time, why *Failure) {
 	sl := &p.slots[s]
 	sl.active = false
+	sl.lose()
 	p.record(sample{due: sl.due, done: now, late: sl.late, calls: p.calls(), outcome: all(p.calls(), why)})
 	p.free <- s
 }

@@ -24,6 +24,7 @@ func newHistogram() *hdr.Histogram { return hdr.New(int64(leastLatency), int64(m
 type recorder struct {
 	origin     time.Time
 	begin, end atomic.Int64 // what is measured, ns after origin
+	closed     bool         // requests are due when they are sent: nothing says when else
 	shards     []shard
 }
 
@@ -31,8 +32,9 @@ type shard struct {
 	mu       sync.Mutex
 	measured Counts
 	latency  *hdr.Histogram
-	second   Counts         // since the last tick, measured or not
-	recent   *hdr.Histogram // the same
+	second   Counts            // since the last tick, measured or not
+	recent   *hdr.Histogram    // the same
+	before   map[string]Failed // calls that failed before what is measured
 	opening  map[string]Failed
 	opened   int // connections, again included
 	_        [64]byte
@@ -101,7 +103,8 @@ func newRecorder(origin time.Time) *recorder {
 	r.end.Store(never)
 	for i := range r.shards {
 		s := &r.shards[i]
-		s.latency, s.recent, s.opening = newHistogram(), newHistogram(), map[string]Failed{}
+		s.latency, s.recent = newHistogram(), newHistogram()
+		s.opening, s.before = map[string]Failed{}, map[string]Failed{}
 	}
 	return r
 }
@@ -131,6 +134,9 @@ type sample struct {
 
 // add counts a request of a connection. Latency is that of requests of which every
 // call was answered rightly: a failure may well be quick.
+//
+// A request of a closed loop that was under way when the measured time began counts from
+// there on. Else a stall from before would not be seen by those that it holds up.
 func (r *recorder) add(conn int, x sample, clean func(*Failure) *Failure) {
 	c := Counts{Requests: 1, Calls: x.calls, Right: x.right, Null: x.null}
 	if x.late {
@@ -139,14 +145,22 @@ func (r *recorder) add(conn int, x sample, clean func(*Failure) *Failure) {
 	for _, f := range x.failed {
 		c.fail(f.calls, clean(f.why))
 	}
+	if begin := r.begin.Load(); r.closed && begin != never && x.due.Before(r.at(begin)) && !x.done.Before(r.at(begin)) {
+		x.due = r.at(begin)
+	}
 	took := int64(min(max(x.done.Sub(x.due), 0), mostLatency))
 	measured := r.isMeasured(x.due)
 	s := &r.shards[conn%len(r.shards)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.second.add(c)
-	if measured {
+	switch {
+	case measured:
 		s.measured.add(c)
+	case int64(x.due.Sub(r.origin)) < r.begin.Load():
+		for kind, f := range c.Failed {
+			addFailed(s.before, f.Count, &Failure{kind, f.Example})
+		}
 	}
 	if len(x.failed) > 0 {
 		return
@@ -154,6 +168,17 @@ func (r *recorder) add(conn int, x sample, clean func(*Failure) *Failure) {
 	_ = s.recent.RecordValue(took) // it is within the bounds
 	if measured {
 		_ = s.latency.RecordValue(took)
+	}
+}
+
+// addOdd counts an answer that belongs to no request.
+func (r *recorder) addOdd(conn int, now time.Time, why *Failure) {
+	s := &r.shards[conn%len(r.shards)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.second.fail(1, why)
+	if int64(now.Sub(r.origin)) >= r.begin.Load() {
+		s.measured.fail(1, why)
 	}
 }
 
@@ -184,19 +209,21 @@ func (r *recorder) tick() (c Counts, latency *hdr.Histogram) {
 	return c, latency
 }
 
-// total returns what was measured.
-func (r *recorder) total() (c Counts, latency *hdr.Histogram, opened int, opening map[string]Failed) {
-	latency, opening = newHistogram(), map[string]Failed{}
+// total puts what was counted into a result.
+func (r *recorder) total(res *Result) {
+	res.Latency, res.Opening, res.Before = newHistogram(), map[string]Failed{}, map[string]Failed{}
 	for i := range r.shards {
 		s := &r.shards[i]
 		s.mu.Lock()
-		c.add(s.measured)
-		latency.Merge(s.latency)
-		opened += s.opened
+		res.add(s.measured)
+		res.Latency.Merge(s.latency)
+		res.Opened += s.opened
 		for kind, f := range s.opening {
-			addFailed(opening, f.Count, &Failure{kind, f.Example})
+			addFailed(res.Opening, f.Count, &Failure{kind, f.Example})
+		}
+		for kind, f := range s.before {
+			addFailed(res.Before, f.Count, &Failure{kind, f.Example})
 		}
 		s.mu.Unlock()
 	}
-	return c, latency, opened, opening
 }

@@ -21,9 +21,10 @@ type Report struct {
 	Early    bool      `json:"ended_early"`
 	Seconds  float64   `json:"seconds"` // the measured time
 	Counts
-	CallsPerSecond float64         `json:"calls_per_second"` // right ones
-	Connections    ConnectionCount `json:"connections"`
-	LatencyNS      Latency         `json:"latency_ns"`
+	Before         map[string]Failed `json:"failed_before"`    // calls, in the warm-up
+	CallsPerSecond float64           `json:"calls_per_second"` // right ones
+	Connections    ConnectionCount   `json:"connections"`
+	LatencyNS      Latency           `json:"latency_ns"`
 	// Histogram is that of latencies in ns, HdrHistogram's compressed V2 encoding in
 	// base64. Those of several runs can be added.
 	Histogram string `json:"histogram"`
@@ -66,7 +67,7 @@ type Latency struct {
 func (r *Result) Report(version string, started time.Time, s Settings) (Report, error) {
 	rep := Report{
 		Version: version, Started: started.UTC().Truncate(time.Second), Settings: s, Early: r.Early, Seconds: r.Took.Seconds(),
-		Counts: r.Counts, Connections: ConnectionCount{r.Opened, r.Opening},
+		Counts: r.Counts, Before: r.Before, Connections: ConnectionCount{r.Opened, r.Opening},
 	}
 	if rep.Counts.Failed == nil {
 		rep.Counts.Failed = map[string]Failed{}
@@ -108,6 +109,29 @@ func (r *Result) Wrong() (n int) {
 	return n
 }
 
+// Nothing says why there is nothing in a result to rely on: not one right answer in the
+// measured time. It returns nil if there is one.
+func (r *Result) Nothing() error {
+	var why []string
+	add := func(where string, kinds map[string]Failed) {
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			why = append(why, fmt.Sprintf("%s%d %s", where, kinds[kind].Count, kind))
+		}
+	}
+	add("", r.Failed)
+	add("in the warm-up: ", r.Before)
+	add("not opened: ", r.Opening)
+	switch {
+	case r.Right > 0:
+		return nil
+	case r.Took == 0:
+		why = append([]string{"it ended before the measured time"}, why...)
+	case r.Requests == 0:
+		why = append([]string{"no request was due in the measured time"}, why...)
+	}
+	return fmt.Errorf("%w: %s", ErrNothing, strings.Join(why, ", "))
+}
+
 // Print writes the report for people.
 func (rep *Report) Print(w io.Writer) error {
 	s, ms := rep.Settings, func(ns int64) string { return Milliseconds(time.Duration(ns)) }
@@ -138,9 +162,10 @@ func (rep *Report) Print(w io.Writer) error {
 		fmt.Fprintf(t, "late\t%d requests for which no connection was free when they were due\n", rep.Late)
 	}
 	if l := rep.LatencyNS; l.Max > 0 {
-		fmt.Fprintf(t, "latency ms\tp50 %s  p90 %s  p99 %s  p99.9 %s  max %s\n", ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.Max))
+		fmt.Fprintf(t, "latency ms\tof right answers: p50 %s  p90 %s  p99 %s  p99.9 %s  max %s\n", ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.Max))
 	}
 	printFailed(t, "failed", rep.Failed)
+	printFailed(t, "in the warm-up", rep.Before)
 	printFailed(t, "not opened", rep.Connections.Failed)
 	return t.Flush()
 }

@@ -40,16 +40,18 @@ type Tick struct {
 	Counts
 	P50, P99 time.Duration
 	Measured bool // within the measured time
+	Ended    bool // only the last answers are waited for
 }
 
 // Result is what came of a run.
 type Result struct {
 	Counts
-	Took    time.Duration  // the measured time
-	Latency *hdr.Histogram // ns, of requests of which all calls were answered rightly
-	Opened  int            // connections, those that were opened again included
-	Opening map[string]Failed
-	Early   bool // it was ended before its time
+	Took    time.Duration     // the measured time
+	Latency *hdr.Histogram    // ns, of requests of which all calls were answered rightly
+	Opened  int               // connections, those that were opened again included
+	Opening map[string]Failed // connections that were not opened
+	Before  map[string]Failed // calls that failed before the measured time
+	Early   bool              // it was ended before its time
 }
 
 // ErrNothing says that a run was over before anything was measured.
@@ -61,9 +63,10 @@ type run struct {
 	rec      *recorder
 	schedule *schedule // nil for a closed loop, to be read after started
 	started  chan struct{}
-	life     context.Context // until the end of the measured time
-	ended    <-chan struct{} // that end
-	drained  time.Time       // when even late requests are given up, to be read after ended
+	life     context.Context        // until the end of the measured time
+	ended    <-chan struct{}        // that end
+	drained  time.Time              // when even late requests are given up, to be read after ended
+	conns    []atomic.Pointer[Conn] // the last of each driver
 	open     atomic.Int64
 	tried    sync.WaitGroup // first attempts to open a connection
 }
@@ -74,7 +77,8 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	now := time.Now()
 	life, end := context.WithCancel(context.Background())
 	defer end()
-	r := &run{Config: c, rec: newRecorder(now), started: make(chan struct{}), life: life, ended: life.Done()}
+	r := &run{Config: c, rec: newRecorder(now), started: make(chan struct{}), life: life, ended: life.Done(), conns: make([]atomic.Pointer[Conn], c.Connections)}
+	r.rec.closed = c.Rate == 0
 	all := make(chan struct{})
 	r.tried.Add(c.Connections)
 	begin := func() {
@@ -100,7 +104,10 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	})
 	res := r.phases(ctx, all, begin)
 	end()
+	idle := make(chan struct{})
+	watching.Go(func() { r.interrupt(idle) })
 	driving.Wait()
+	close(idle)
 	close(quiet)
 	watching.Wait()
 	r.account(&res)
@@ -142,14 +149,45 @@ func (r *run) phases(ctx context.Context, all <-chan struct{}, begin func()) (re
 		res.Took = over.Sub(began)
 	}
 	res.Early = ctx.Err() != nil
-	r.drained = time.Now().Add(r.Dialer.config.Timeout)
+	if res.Took == 0 {
+		r.rec.begin.Store(never)
+	}
+	r.drained = time.Now().Add(min(r.Dialer.config.Timeout, mostDraining))
 	return res
 }
+
+// mostDraining is how long the last answers are waited for at most: somebody waits for
+// the result.
+const mostDraining = 5 * time.Second
+
+// interrupt ends what the connections wait for when the time for the last answers is
+// over, again and again: each may just be about to wait.
+func (r *run) interrupt(idle <-chan struct{}) {
+	const again = 50 * time.Millisecond
+	t := time.NewTimer(time.Until(r.drained))
+	defer t.Stop()
+	for {
+		select {
+		case <-idle:
+			return
+		case <-t.C:
+		}
+		for i := range r.conns {
+			if c := r.conns[i].Load(); c != nil {
+				_ = c.net().SetDeadline(time.Unix(1, 0)) // it may be closed
+			}
+		}
+		t.Reset(again)
+	}
+}
+
+// isDrained says whether the time for the last answers is over.
+func (d *driver) isDrained(now time.Time) bool { return d.over() && !now.Before(d.drained) }
 
 // account makes the result of what was counted. Requests that were due and that no
 // connection was free for count as failed.
 func (r *run) account(res *Result) {
-	res.Counts, res.Latency, res.Opened, res.Opening = r.rec.total()
+	r.rec.total(res)
 	if r.schedule == nil || res.Took == 0 {
 		return
 	}
@@ -174,7 +212,7 @@ func (r *run) watch(quiet <-chan struct{}) {
 		case now := <-ticker.C:
 			c, h := r.rec.tick()
 			r.Progress(Tick{
-				Open: int(r.open.Load()), Counts: c, Measured: r.rec.isMeasured(now),
+				Open: int(r.open.Load()), Counts: c, Measured: r.rec.isMeasured(now), Ended: r.life.Err() != nil,
 				P50: time.Duration(h.ValueAtQuantile(50)), P99: time.Duration(h.ValueAtQuantile(99)),
 			})
 		}
@@ -249,6 +287,7 @@ func (d *driver) dial() error {
 		}
 		return err
 	}
+	d.conns[d.number].Store(c)
 	d.rec.openedOne(d.number, nil)
 	return nil
 }
@@ -272,7 +311,11 @@ func (d *driver) use() {
 			d.backOff = 0
 			break
 		}
-		d.record(sample{due: due, done: time.Now(), late: late, calls: d.Dialer.qs.requests[i].calls, outcome: o})
+		now := time.Now()
+		if timedOut(o) && d.isDrained(now) {
+			o = all(d.Dialer.qs.requests[i].calls, unanswered())
+		}
+		d.record(sample{due: due, done: now, late: late, calls: d.Dialer.qs.requests[i].calls, outcome: o})
 		if len(o.failed) == 0 {
 			d.backOff = 0
 		}
@@ -281,6 +324,9 @@ func (d *driver) use() {
 		_ = d.conn.Close()
 	}
 }
+
+// timedOut says whether a request had no answer in time.
+func timedOut(o outcome) bool { return len(o.failed) > 0 && o.failed[0].why.Kind == KindTimeout }
 
 // mayClose is how long an HTTP connection must have been idle before a server that
 // closes it does nothing wrong. RFC 9112 section 9.3.1 has clients ask again then.
@@ -303,7 +349,7 @@ func (d *driver) wait(broken <-chan struct{}) bool {
 		select {
 		case <-d.ended:
 			over := d.rec.at(d.rec.end.Load())
-			if !d.due.Before(over) || time.Now().After(d.drained) {
+			if !d.due.Before(over) || d.isDrained(time.Now()) {
 				return false
 			}
 		case <-broken:

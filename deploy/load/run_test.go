@@ -3,10 +3,12 @@ package load
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,7 +94,7 @@ func TestUnsent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Calls != 500 || r.Right != 401 || r.Failed[KindTimeout].Count != 1 || r.Failed[KindUnsent].Count != 98 {
+		if r.Calls != 500 || r.Right != 401 || r.Failed[KindUnanswered].Count != 1 || r.Failed[KindUnsent].Count != 98 {
 			t.Errorf("got %+v", r.Counts)
 		}
 		time.Sleep(time.Hour) // so that the server notices
@@ -124,6 +126,39 @@ func TestRamp(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A stall that began before the measured time is seen in it, and its end is not waited for
+// longer than the result is worth. What failed in the warm-up is told apart.
+func TestStallAtTheStart(t *testing.T) {
+	for _, tt := range []struct {
+		timeout, took                time.Duration
+		before, timedOut, unanswered int
+	}{
+		{10 * time.Second, 8 * time.Second, 0, 0, 3},
+		{900 * time.Millisecond, 3750 * time.Millisecond, 3, 9, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			d := inBubble(t, 0, time.Hour)
+			d.config.Timeout = tt.timeout
+			r, err := Run(t.Context(), Config{Dialer: d, Connections: 3, WarmUp: time.Second, Duration: 2 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			took := time.Since(start)
+			if took < tt.took || took > tt.took+50*time.Millisecond {
+				t.Errorf("took %v, want %v", took, tt.took)
+			}
+			if r.Before[KindTimeout].Count != tt.before || r.Failed[KindTimeout].Count != tt.timedOut || r.Failed[KindUnanswered].Count != tt.unanswered || r.Calls == 0 {
+				t.Errorf("before %v, then %+v", r.Before, r.Counts)
+			}
+			if why := r.Nothing(); !errors.Is(why, ErrNothing) || tt.before > 0 && !strings.Contains(why.Error(), "in the warm-up: 3 timeout") {
+				t.Errorf("got %v", why)
+			}
+			time.Sleep(time.Hour) // so that the server notices
+		})
+	}
 }
 
 // Ending early still gives a result.

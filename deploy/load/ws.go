@@ -5,26 +5,29 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 )
 
-// wsConn is a WebSocket (RFC 6455). It understands whole messages, pings and closes:
-// what the edge sends. One goroutine may read while others write.
+// wsConn is a WebSocket (RFC 6455) without extensions. One goroutine may read while others write.
 type wsConn struct {
 	net.Conn
 	buf     []byte
 	have    int // bytes of buf that were read
 	done    int // of these, those of the last frame
 	timeout time.Duration
+	parts   []byte // of a message in several frames, as far as it was read
+	partial bool   // there is one
 
 	write sync.Mutex // a pong may come between requests
 }
 
 // Opcodes, RFC 6455 section 5.2.
 const (
+	opMore   = 0x0 // continues a message
 	opText   = 0x1
 	opBinary = 0x2
 	opClose  = 0x8
@@ -78,7 +81,8 @@ func openWS(conn net.Conn, e Endpoint, timeout time.Duration) (*wsConn, error) {
 	}
 	switch {
 	case resp.StatusCode != http.StatusSwitchingProtocols:
-		return nil, handshakeStatus(resp.StatusCode)
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)) // as much as there is
+		return nil, handshakeStatus(resp.StatusCode, body)
 	case resp.Header.Get("Sec-Websocket-Accept") != wsAccept:
 		return nil, malformed("a WebSocket handshake with another key")
 	}
@@ -103,12 +107,27 @@ func (c *wsConn) send(frame []byte) error {
 // can be called again.
 func (c *wsConn) receive() ([]byte, error) {
 	for {
-		op, payload, err := c.frame()
-		if err != nil || op == opText || op == opBinary {
-			return payload, err
-		}
-		if err := c.control(op, payload); err != nil {
+		f, err := c.frame()
+		switch {
+		case err != nil:
 			return nil, err
+		case f.op >= opClose:
+			if err := c.control(f.op, f.payload); err != nil {
+				return nil, err
+			}
+			continue
+		case (f.op == opMore) != c.partial:
+			return nil, malformed("WebSocket frames out of order: %s", quote(f.payload))
+		case f.fin && !c.partial:
+			return f.payload, nil
+		case len(c.parts)+len(f.payload) > maxAnswer:
+			return nil, malformed("a message of over %d bytes", maxAnswer)
+		}
+		c.parts, c.partial = append(c.parts, f.payload...), true
+		if f.fin {
+			whole := c.parts
+			c.parts, c.partial = c.parts[:0], false
+			return whole, nil
 		}
 	}
 }
@@ -117,14 +136,14 @@ func (c *wsConn) receive() ([]byte, error) {
 // in the buffer, whose contents no poller knows of.
 func (c *wsConn) pong() error {
 	for {
-		op, payload, err := c.frame()
+		f, err := c.frame()
 		if err != nil {
 			return err
 		}
-		if op == opText || op == opBinary {
-			return malformed("an answer to no question: %s", quote(payload))
+		if f.op < opClose {
+			return malformed("an answer to no question: %s", quote(f.payload))
 		}
-		if err := c.control(op, payload); err != nil {
+		if err := c.control(f.op, f.payload); err != nil {
 			return err
 		}
 		if c.done == c.have {
@@ -134,14 +153,14 @@ func (c *wsConn) pong() error {
 }
 
 // frame returns the next frame, good until the next call.
-func (c *wsConn) frame() (op byte, payload []byte, err error) {
+func (c *wsConn) frame() (frame, error) {
 	c.have = copy(c.buf, c.buf[c.done:c.have])
 	c.done = 0
 	for {
-		op, payload, size, err := parseFrame(c.buf[:c.have])
+		f, size, err := parseFrame(c.buf[:c.have])
 		if err != nil || size > 0 {
 			c.done = size
-			return op, payload, err
+			return f, err
 		}
 		if c.have == len(c.buf) {
 			c.buf = append(c.buf, make([]byte, len(c.buf))...)
@@ -149,7 +168,7 @@ func (c *wsConn) frame() (op byte, payload []byte, err error) {
 		n, err := c.Read(c.buf[c.have:])
 		c.have += n
 		if err != nil && n == 0 {
-			return 0, nil, err
+			return frame{}, err
 		}
 	}
 }
@@ -179,26 +198,39 @@ func (c *wsConn) exchange(request []byte) (message, error) {
 	}
 	body, err := c.receive()
 	if err == nil && c.done < c.have {
-		if op := c.buf[c.done] & 0x0f; op == opText || op == opBinary {
+		rest := c.buf[c.done:c.have]
+		if f, size, _ := parseFrame(rest); size > 0 && f.op < opClose && idOf(f.payload) != "" && idOf(f.payload) == idOf(body) {
+			return message{}, &Failure{KindTwice, quote(f.payload)}
+		}
+		if rest[0]&0x0f < opClose {
 			return message{}, malformed("%d bytes after the answer: %s", c.have-c.done, quote(bytes.Clone(c.buf[c.done:c.have])))
 		}
 	}
 	return message{body: body}, err
 }
 
-// parseFrame reads the server's frame at the start of b: a whole message or a control
-// frame. The size is 0 while more is needed.
-func parseFrame(b []byte) (op byte, payload []byte, size int, err error) {
+// frame is what a server sends at a time.
+type frame struct {
+	op      byte
+	fin     bool // the last of its message
+	payload []byte
+}
+
+// parseFrame reads the server's frame at the start of b. The size is 0 while more is
+// needed.
+func parseFrame(b []byte) (f frame, size int, err error) {
 	if len(b) < 2 {
-		return 0, nil, 0, nil
+		return f, 0, nil
 	}
-	switch op = b[0] & 0x0f; op {
-	case opText, opBinary, opClose, opPing, opPong:
+	f.op, f.fin = b[0]&0x0f, b[0]&finBit != 0
+	switch f.op {
+	case opMore, opText, opBinary, opClose, opPing, opPong:
 	default:
-		return 0, nil, 0, malformed("WebSocket frame %s", quote(b))
+		return f, 0, malformed("WebSocket frame %s", quote(b))
 	}
-	if b[0]&^0x0f != finBit || b[1]&maskBit != 0 || op >= opClose && b[1] >= 126 {
-		return 0, nil, 0, malformed("WebSocket frame %s", quote(b))
+	const reserved = 0x70
+	if b[0]&reserved != 0 || b[1]&maskBit != 0 || f.op >= opClose && (b[1] >= 126 || !f.fin) {
+		return f, 0, malformed("WebSocket frame %s", quote(b))
 	}
 	start, n := 2, uint64(b[1])
 	switch {
@@ -207,14 +239,15 @@ func parseFrame(b []byte) (op byte, payload []byte, size int, err error) {
 	case n == 127 && len(b) >= 10:
 		start, n = 10, binary.BigEndian.Uint64(b[2:])
 	case n >= 126:
-		return 0, nil, 0, nil
+		return f, 0, nil
 	}
 	if n > maxAnswer {
-		return 0, nil, 0, malformed("a message of %d bytes", n)
+		return f, 0, malformed("a message of %d bytes", n)
 	}
 	size = start + int(n)
 	if len(b) < size {
-		return 0, nil, 0, nil
+		return f, 0, nil
 	}
-	return op, b[start:size], size, nil
+	f.payload = b[start:size]
+	return f, size, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -124,6 +125,81 @@ func TestBenchWrongAnswers(t *testing.T) {
 	}
 }
 
+// A key that a server quotes is not shown, wherever it stands, nor is what a terminal
+// would obey.
+func TestBenchQuotedKey(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "\x1b[2J"+strings.Repeat("x", 185)+r.URL.Path, http.StatusInternalServerError)
+	}))
+	defer s.Close()
+	for _, args := range [][]string{nil, {"--json", "-"}} {
+		args = append([]string{"bench", "--warmup", "0s", "--duration", "50ms", "--connections", "1", "--blocks", "1"}, args...)
+		code, out, errs := ommer(t, append(args, s.URL+"/"+benchKey)...)
+		if all := out + errs; code != 1 || strings.Contains(all, benchKey[:8]) || strings.Contains(all, "\x1b") || !strings.Contains(all, `x1b[2J`) {
+			t.Errorf("exit code %d: %s%s", code, out, errs)
+		}
+	}
+}
+
+// Without one right answer in the measured time nothing was measured, whatever share of
+// failures is allowed.
+func TestBenchNothing(t *testing.T) {
+	n := startNobody(t)
+	hung := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hung }))
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { close(hung) })
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"hung", []string{"--warmup", "0s", "--timeout", "150ms", s.URL + "/" + benchKey}, "nothing was measured: "},
+		{"hung in the warm-up", []string{"--warmup", "250ms", "--timeout", "200ms", "--connections", "2", s.URL + "/" + benchKey}, "in the warm-up: 2 timeout"},
+		{"low rate", []string{"--warmup", "10ms", "--rate", "0.1", n.url + benchKey}, "nothing was measured: no request was due"},
+		{"large batch", []string{"--warmup", "10ms", "--rate", "10", "--batch", "1000", "--timeout", "50ms", s.URL + "/" + benchKey}, "nothing was measured: no request was due"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			args := append([]string{"bench", "--max-error-ratio", "1", "--duration", "100ms", "--blocks", "1"}, tt.args...)
+			if code, out, errs := ommer(t, args...); code != 1 || !strings.Contains(errs, tt.want) || !strings.Contains(out, "measured") {
+				t.Errorf("exit code %d: %s%s", code, out, errs)
+			}
+		})
+	}
+}
+
+// A report that cannot be written is told before the run if it can be known, and leaves
+// the text.
+func TestBenchReportFile(t *testing.T) {
+	n := startNobody(t)
+	args := []string{"bench", "--warmup", "0s", "--duration", "50ms", "--blocks", "1", n.url + benchKey, "--json"}
+	if code, _, errs := ommer(t, append(args, t.TempDir())...); code != 2 || !strings.Contains(errs, "--json: ") || n.right.Load() != 0 {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("no /dev/full here")
+	}
+	if code, out, errs := ommer(t, append(args, "/dev/full")...); code != 1 || !strings.Contains(errs, "--json: ") || !strings.Contains(out, "of right answers") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
+// Progress says what is waited for.
+func TestProgress(t *testing.T) {
+	for want, tick := range map[string]load.Tick{
+		"opening": {}, "measuring": {Measured: true}, "waiting for the last answers": {Ended: true},
+	} {
+		var out strings.Builder
+		p := newProgress(&out, 1)
+		for range elsewhere {
+			p.tick(tick)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %s", want, out.String())
+		}
+	}
+}
+
 // Where there are no uncles there is nothing to ask, unless somebody says what.
 func TestBenchQuestions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "questions")
@@ -158,6 +234,48 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
+func TestReadKeys(t *testing.T) {
+	got, err := readKeys([]byte("\ufeff# ours\r\na-key\r\n\n  another \n"))
+	if err != nil || len(got) != 2 || got[0] != "a-key" || got[1] != "another" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for text, want := range map[string]string{"": "no keys", "# none\n": "no keys", "one\n# x\ntwo " + benchKey: "line 3"} {
+		if _, err := readKeys([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), benchKey) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// What fails before the run says which flag helps.
+func TestBenchHints(t *testing.T) {
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "slow down, "+r.URL.Path, http.StatusTooManyRequests)
+	}))
+	defer busy.Close()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	ws := "ws" + strings.TrimPrefix(busy.URL, "http") + "/" + benchKey
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{secure.URL + "/" + benchKey}, []string{"--ca", "--insecure"}},
+		{[]string{"--blocks", "1", secure.URL + "/" + benchKey}, []string{"--ca", "--insecure"}},
+		{[]string{busy.URL + "/" + benchKey}, []string{"--questions"}},
+		{[]string{ws}, []string{"--questions", "slow down, /****"}},
+		{[]string{"--source", "192.0.2.1", busy.URL + "/" + benchKey}, []string{"not a local address", "--source"}},
+	} {
+		code, _, errs := ommer(t, append([]string{"bench", "--warmup", "0s", "--duration", "50ms"}, tt.args...)...)
+		for _, want := range tt.want {
+			if code != 1 || !strings.Contains(errs, want) {
+				t.Errorf("exit code %d, no %q in %s", code, want, errs)
+			}
+		}
+	}
+}
+
 func TestBenchMistakes(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -173,6 +291,14 @@ func TestBenchMistakes(t *testing.T) {
 		{"range", []string{"--blocks", "9-1", "http://h/KEY"}, "FROM-TO"},
 		{"huge range", []string{"--blocks", "0-10000000", "http://h/KEY"}, "too many"},
 		{"ratio", []string{"--max-error-ratio", "2", "http://h/KEY"}, "--max-error-ratio"},
+		{"rate", []string{"--rate", "NaN", "http://h/k"}, "--rate"},
+		{"endless rate", []string{"--rate", "+Inf", "http://h/k"}, "--rate"},
+		{"no ratio", []string{"--max-error-ratio", "NaN", "http://h/k"}, "--max-error-ratio"},
+		{"index", []string{"--index", "1", "http://h/k"}, "--blocks"},
+		{"in flight over HTTP", []string{"--in-flight", "2", "http://h/k"}, "--in-flight: want a WebSocket"},
+		{"gzip", []string{"--gzip", "ws://h/k"}, "--gzip: want http"},
+		{"KEY itself", []string{"http://h/v3/KEY"}, "Try 'ommer bench --help'"},
+		{"no certificate", []string{"--ca", "/dev/null", "https://h/k"}, "--ca /dev/null"},
 		{"no place for keys", []string{"--keys-file", "/dev/null", "http://h/v3/" + benchKey}, "--keys-file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

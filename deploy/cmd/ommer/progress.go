@@ -32,7 +32,10 @@ func newProgress(w io.Writer, connections int) *progress {
 func (p *progress) tick(t load.Tick) {
 	p.ticks++
 	state := "opening, warming up"
-	if t.Measured {
+	switch {
+	case t.Ended:
+		state = "waiting for the last answers"
+	case t.Measured:
 		state = "measuring"
 	}
 	line := fmt.Sprintf("%3d s  %s: %d of %d connections, %d calls/s, %d failed, p50 %s ms, p99 %s ms",
