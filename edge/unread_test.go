@@ -28,7 +28,7 @@ func TestKeysNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read from
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%s with Retry-After %q, want 429 and a time", resp.Status, resp.Header.Get("Retry-After"))
 	}
