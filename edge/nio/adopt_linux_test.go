@@ -10,6 +10,7 @@ import (
 // The service works all the same, but half-closed connections get no answer.
 func TestAdopter(t *testing.T) {
 	l := start(t, Config{Pollers: 3})
+	<-l.Started()
 	exchange(t, dial(t, listen(t, l, nil, echoing(nil)), 0), []byte("it runs"))
 	if len(l.engine.epolls) != 3 {
 		t.Fatalf("the pollers' descriptors are %v, want three", l.engine.epolls)
