@@ -20,8 +20,9 @@
 //
 // A message costs the asking side, the NATS server and the worker several times what
 // the question in it costs. So questions that are asked within one turn of an event
-// loop leave in one message, and their answers come back in one or two. See
-// Client.publish and letter for when they leave; nobody waits for company.
+// loop leave in one message, and their answers come back in one or two. A question
+// does not wait for company, an answer for half a millisecond at most: see
+// Client.publish and letter.
 //
 // # Asking
 //

@@ -128,8 +128,8 @@ func (s *session) signal(bits uint32) {
 	}
 }
 
-// answered takes a complete exchange. Safe from any goroutine. here says that the
-// caller's may run the session.
+// answered takes a complete exchange. Safe from any goroutine; here says that the
+// calling one may run the session.
 func (s *session) answered(x *exchange, here bool) {
 	bulk := len(x.calls) > bulkCalls // x is another's as soon as it is in the inbox
 	for {
