@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ommer/ommer/bus/actor"
 	"github.com/ommer/ommer/bus/keys"
@@ -70,20 +69,6 @@ type session struct {
 	deaf     bool // the rest of the input is not looked at
 	leaving  bool // the node is stopping
 }
-
-// timer is what the connection's time-out stands for.
-type timer uint8
-
-const (
-	timerNone timer = iota
-	timerIdle
-	timerHeader
-	timerBody
-	timerMessage
-	timerPing
-	timerPong
-	timerWrite
-)
 
 // partial is what a session keeps of a message that has only partly arrived, and
 // of input that it must not read on in yet.
@@ -293,76 +278,6 @@ func (s *session) takeAnswered() *exchange {
 		x = next
 	}
 	return oldest
-}
-
-// begin takes a parsed message. One of which nothing is to be asked is answered here
-// and now: only lookups may wait, for only they are limited in number.
-func (s *session) begin(x *exchange, w *scratch) {
-	s.inFlight += x.lookups
-	s.queued++
-	if x.lookups == 0 {
-		s.complete(x, w)
-		return
-	}
-	x.unasked, x.deadline = x.lookups, time.Now().Add(s.node.cfg.Timeouts.Lookup)
-	if s.waiting == nil {
-		s.waiting = x
-	} else {
-		s.lastWaiting.behind = x
-	}
-	s.lastWaiting = x
-}
-
-// ask asks what waits for it, in the order in which it came, as far as the session's
-// share and turn go. It reports whether more could be asked at once.
-func (s *session) ask() (again bool) {
-	if s.phase > speaksWS { // nobody would hear the answers
-		s.waiting, s.lastWaiting = nil, nil
-		return false
-	}
-	for left := maxAsked; s.waiting != nil; {
-		x := s.waiting
-		room := s.node.shares.room(x.key, s.slot, s.asked)
-		n := int32(min(room, left, int(x.unasked)))
-		if n <= 0 {
-			return room > 0
-		}
-		left -= int(n)
-		x.out += n
-		s.asked += n
-		s.node.shares.add(x.key, s.slot, n)
-		x.ask(s.node.cfg.Resolver, n)
-		if x.unasked == 0 {
-			if s.waiting = x.behind; s.waiting == nil {
-				s.lastWaiting = nil
-			}
-			x.behind = nil
-		}
-		if x.awaited == 0 {
-			x.await()
-		}
-	}
-	return false
-}
-
-// back takes an exchange of which what it awaited has been answered, and reports
-// whether that was the last of it.
-func (s *session) back(x *exchange) (complete bool) {
-	n := min(x.awaited, x.out)
-	x.awaited = 0
-	s.settle(x, n)
-	if x.out > 0 {
-		x.await()
-		return false
-	}
-	return x.unasked == 0
-}
-
-// settle gives back the share that n answered questions took.
-func (s *session) settle(x *exchange, n int32) {
-	x.out -= n
-	s.asked -= n
-	s.node.shares.add(x.key, s.slot, -n)
 }
 
 // complete takes an exchange whose answers are all there.
@@ -621,70 +536,4 @@ func (s *session) bury() {
 	}
 	s.first, s.last, s.waiting, s.lastWaiting = nil, nil, nil, nil
 	s.node.forget()
-}
-
-// setTimer sets the time-out to what the session is waiting for now.
-func (s *session) setTimer(drained bool) {
-	if s.phase > speaksWS {
-		return
-	}
-	t := &s.node.cfg.Timeouts
-	if left := s.conn.Unwritten(); left > 0 {
-		if s.timer != timerWrite || drained {
-			s.timer, s.unwritten = timerWrite, int32(left)
-			s.conn.SetTimeout(t.Write)
-		}
-		return
-	}
-	want, after, restart := timerNone, time.Duration(0), false
-	switch {
-	case s.phase == speaksWS && s.partial != nil && !s.paused():
-		want, after = timerMessage, t.Body
-	case s.phase == speaksWS:
-		if s.timer == timerPong && !s.heard {
-			return
-		}
-		want, after, restart = timerPing, t.Ping, s.heard || s.timer == timerMessage
-		s.heard = false
-	case s.partial != nil && s.partial.http.inBody:
-		want, after = timerBody, t.Body
-	case s.partial != nil && !s.paused():
-		want, after = timerHeader, t.Header
-	case s.queued > 0:
-		want = timerNone
-	default:
-		want, after, restart = timerIdle, t.Idle, true
-	}
-	if s.timer != want || restart {
-		s.timer = want
-		if idle := want == timerIdle; idle != s.idle.Load() {
-			s.idle.Store(idle)
-		}
-		s.conn.SetTimeout(after)
-	}
-}
-
-// expired is told that the time-out has passed.
-func (s *session) expired(w *scratch) {
-	t := &s.node.cfg.Timeouts
-	was := s.timer
-	s.timer = timerNone
-	switch was {
-	case timerIdle:
-		s.goodbye(w, errIdle)
-	case timerHeader, timerBody:
-		s.refuse(w, refuseTimeout)
-	case timerMessage:
-		s.closeWS(w, ws.CodePolicyViolation, "message not complete in time", errSlow)
-	case timerPing:
-		s.ping(w)
-		s.timer = timerPong
-		s.conn.SetTimeout(t.Ping)
-	case timerPong:
-		s.closeWS(w, ws.CodeGoingAway, "no answer to ping", errSilent)
-	case timerWrite:
-		if left := s.conn.Unwritten(); left > 0 && left >= int(s.unwritten) {
-			s.stalled()
-		}
-	}
 }
