@@ -194,6 +194,20 @@ func (r *recorder) openedOne(conn int, why *Failure) {
 	}
 }
 
+// anyOpened says whether a connection was opened, whatever became of it.
+func (r *recorder) anyOpened() bool {
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		opened := s.opened
+		s.mu.Unlock()
+		if opened > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // tick returns what was counted since the last one.
 func (r *recorder) tick() (c Counts, latency *hdr.Histogram) {
 	latency = newHistogram()

@@ -135,7 +135,7 @@ func (r *run) phases(ctx context.Context, all <-chan struct{}, begin func()) (re
 	default:
 		begin()
 	}
-	if r.open.Load() > 0 && pause(ctx, r.WarmUp) {
+	if r.rec.anyOpened() && pause(ctx, r.WarmUp) {
 		if r.Begin != nil {
 			r.Begin()
 		}

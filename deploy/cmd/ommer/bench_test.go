@@ -101,7 +101,7 @@ func TestBenchKeys(t *testing.T) {
 	if err := os.WriteFile(file, []byte(benchKey+"-1\n"+benchKey+"-2\nanother-"+benchKey+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"bench", "--connections", "6", "--warmup", "0s", "--duration", "100ms", "--blocks", "1", "--keys-file", file, "--json", "-", n.url + "KEY"}
+	args := []string{"bench", "--connections", "6", "--warmup", "0s", "--duration", "500ms", "--blocks", "1", "--keys-file", file, "--json", "-", n.url + "KEY"}
 	code, out, errs := ommer(t, args...)
 	if code != 1 || !strings.Contains(errs, "--max-error-ratio") || n.right.Load() == 0 || n.wrong.Load() == 0 {
 		t.Errorf("exit code %d, %d right, %d wrong: %s", code, n.right.Load(), n.wrong.Load(), errs)
@@ -119,7 +119,7 @@ func TestBenchKeys(t *testing.T) {
 func TestBenchWrongAnswers(t *testing.T) {
 	n := startNobody(t)
 	n.fail.Store(true)
-	code, _, errs := ommer(t, "bench", "--max-error-ratio", "1", "--warmup", "0s", "--duration", "100ms", "--blocks", "1", n.url+benchKey)
+	code, _, errs := ommer(t, "bench", "--max-error-ratio", "1", "--warmup", "0s", "--duration", "500ms", "--blocks", "1", n.url+benchKey)
 	if code != 1 || !strings.Contains(errs, "answers were wrong") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
@@ -133,7 +133,7 @@ func TestBenchQuotedKey(t *testing.T) {
 	}))
 	defer s.Close()
 	for _, args := range [][]string{nil, {"--json", "-"}} {
-		args = append([]string{"bench", "--warmup", "0s", "--duration", "50ms", "--connections", "1", "--blocks", "1"}, args...)
+		args = append([]string{"bench", "--warmup", "0s", "--duration", "500ms", "--connections", "1", "--blocks", "1"}, args...)
 		code, out, errs := ommer(t, append(args, s.URL+"/"+benchKey)...)
 		if all := out + errs; code != 1 || strings.Contains(all, benchKey[:8]) || strings.Contains(all, "\x1b") || !strings.Contains(all, `x1b[2J`) {
 			t.Errorf("exit code %d: %s%s", code, out, errs)
@@ -172,7 +172,7 @@ func TestBenchNothing(t *testing.T) {
 // the text.
 func TestBenchReportFile(t *testing.T) {
 	n := startNobody(t)
-	args := []string{"bench", "--warmup", "0s", "--duration", "50ms", "--blocks", "1", n.url + benchKey, "--json"}
+	args := []string{"bench", "--warmup", "0s", "--duration", "500ms", "--blocks", "1", n.url + benchKey, "--json"}
 	if code, _, errs := ommer(t, append(args, t.TempDir())...); code != 2 || !strings.Contains(errs, "--json: ") || n.right.Load() != 0 {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
@@ -207,18 +207,19 @@ func TestBenchQuestions(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := startNobody(t)
-	if code, out, errs := ommer(t, "bench", "--warmup", "0s", "--duration", "50ms", "--questions", file, n.url+benchKey); code != 0 || !strings.Contains(out, "2 questions") {
+	if code, out, errs := ommer(t, "bench", "--warmup", "0s", "--duration", "500ms", "--questions", file, n.url+benchKey); code != 0 || !strings.Contains(out, "2 questions") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
 
-// Ctrl-C ends the measured time, and the result is printed.
+// Ctrl-C ends the measured time, and the result is printed. With a rate nothing is asked
+// before that time, so that whatever was answered was measured.
 func TestBenchInterrupted(t *testing.T) {
 	n := startNobody(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for n.right.Load() < 100 {
+		for n.right.Load() < 10 {
 			select {
 			case <-t.Context().Done():
 				return
@@ -227,7 +228,7 @@ func TestBenchInterrupted(t *testing.T) {
 		}
 		_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
 	}()
-	code, out, errs := ommer(t, "bench", "--warmup", "0s", "--duration", "1h", "--blocks", "1", n.url+benchKey)
+	code, out, errs := ommer(t, "bench", "--connections", "4", "--rate", "100", "--warmup", "0s", "--duration", "1h", "--blocks", "1", n.url+benchKey)
 	<-done
 	if code != 0 || !strings.Contains(out, "Ended early.") || !strings.Contains(out, "calls/s") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
@@ -267,7 +268,7 @@ func TestBenchHints(t *testing.T) {
 		{[]string{ws}, []string{"--questions", "slow down, /****"}},
 		{[]string{"--source", "192.0.2.1", busy.URL + "/" + benchKey}, []string{"not a local address", "--source"}},
 	} {
-		code, _, errs := ommer(t, append([]string{"bench", "--warmup", "0s", "--duration", "50ms"}, tt.args...)...)
+		code, _, errs := ommer(t, append([]string{"bench", "--warmup", "0s", "--duration", "500ms"}, tt.args...)...)
 		for _, want := range tt.want {
 			if code != 1 || !strings.Contains(errs, want) {
 				t.Errorf("exit code %d, no %q in %s", code, want, errs)
