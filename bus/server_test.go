@@ -138,15 +138,21 @@ func TestServerShedsOverItsLimit(t *testing.T) {
 func TestServerDoesNotAnswerLate(t *testing.T) {
 	srv := startNATS(t, embedded.Config{})
 	reg := prometheus.NewRegistry()
-	stubborn := make(chan schema.Receiver, 1)
+	type late struct {
+		to  schema.Receiver
+		due time.Time
+	}
+	stubborn := make(chan late, 1)
 	s := newServer(t, bus.ServerConfig{
 		Link: dial(t, "w", srv.URL()), Registerer: reg,
-		Resolver: resolverFunc(func(_ schema.Question, _ time.Time, to schema.Receiver) { stubborn <- to }),
+		Resolver: resolverFunc(func(_ schema.Question, due time.Time, to schema.Receiver) { stubborn <- late{to, due} }),
 	})
 	leaveAtEnd(t, s)
 	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", srv.URL())}, Registerer: reg})
 	ask(t, c, byNumber, 30*time.Millisecond).want(schema.Timeout)
-	(<-stubborn).Answered(okAnswer)
+	l := <-stubborn
+	eventually(t, "the worker's deadline is over", func() bool { return time.Now().After(l.due) })
+	l.to.Answered(okAnswer)
 	if got := counter(t, reg, "ommer_bus_questions_total", "expired"); got != 1 {
 		t.Errorf("%v expired", got)
 	}

@@ -105,6 +105,7 @@
 // second are what both together reach, and the load's own share is printed. Requests
 // are small and alike, and carry the three header fields that they need. With few
 // connections every request wakes three processes, which costs several times the CPU
-// of one under load; --conns 1 shows it. geth serves without TLS. It is started with --gogc 100, Go's own setting and that of Ommer,
-// which costs geth less CPU than its default of 50.
+// of one under load; --conns 1 shows it. geth serves without TLS. It is started with --gogc 100, Go's own setting,
+// which costs geth less CPU than its default of 50; nats-server with GOGC=400, as the
+// README tells operators to. Ommer sets its own, see package bus/process.
 package main

@@ -136,7 +136,8 @@ func (s *stack) startNATS(ctx context.Context) error {
 		return err
 	}
 	s.natsURL = "nats://" + addrs[0]
-	s.nats, err = child.Start(s.dir, "nats-server", s.program("nats-server"),
+	// Its heap is small, so that at Go's own setting it collects constantly: README.
+	s.nats, err = child.Start(s.dir, "nats-server", "env", "GOGC=400", s.program("nats-server"),
 		"--addr", "127.0.0.1", "--port", port(addrs[0]), "--jetstream", "--store_dir", filepath.Join(s.dir, "nats"))
 	if err != nil {
 		return err
