@@ -14,7 +14,11 @@ type Load struct {
 	Worker   string `json:"worker"`
 	Instance string `json:"instance"` // another one after each start
 	Network  string `json:"network"`
+	Zone     string `json:"zone,omitempty"` // edges prefer the workers of their own
 	State    State  `json:"state"`
+	// Epoch grows whenever questions on their way to the worker, or its answers, may
+	// have been lost with a connection: who waits for some asks again.
+	Epoch uint64 `json:"epoch"`
 	// InFlight is how many questions it has, and MaxInFlight how many it takes.
 	InFlight    int `json:"in_flight"`
 	MaxInFlight int `json:"max_in_flight"`
@@ -62,6 +66,7 @@ func parseLoad(subject string, b []byte) (Load, error) {
 		return l, fmt.Errorf("%w: %w", errLoad, err)
 	}
 	if subject != loadSubject(l.Worker) || checkToken("", l.Worker) != nil || checkToken("", l.Network) != nil ||
+		l.Zone != "" && checkToken("", l.Zone) != nil ||
 		l.InFlight < 0 || l.MaxInFlight < 0 || l.ServiceTime < 0 {
 		return l, errLoad
 	}
