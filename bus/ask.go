@@ -9,12 +9,18 @@ type ask struct {
 	question schema.Question
 	asked    int64
 	due      int64
-	seq      uint64 // its place in the lane it was last sent on, 0 when repeated
+	lane     *lane  // that it was last sent on, nil while it is with nobody
+	slow     *peer  // that was asked before, if this is a hedge
+	not      *peer  // that shall not be asked again: it refused, or is slow or gone
+	sent     int64  // when
+	seq      uint64 // its place in the lane, 0 when it is repeated under a reply subject of its own
 	gen      uint32 // the upper half of the id
 	state    askState
-	link     uint8 // index of the link it was last sent on
+	sends    uint8 // how often it was sent, up to many
 	missed   uint8 // how often nobody was there to answer
 	refused  uint8 // how often a worker had no room
+	moved    uint8 // how often it went to another worker because one was gone
+	hedged   bool  // it was sent to a second worker since the first was slow
 
 	// The clock's list, see wheel. next is also the list of free slots.
 	next, prev int32
@@ -30,6 +36,9 @@ const (
 	waiting          // the time to send it again
 	held             // a link to send it on
 )
+
+// many is where counts of attempts end.
+const many = 255
 
 const (
 	pageBits = 8

@@ -2,9 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -14,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/ommer/ommer/schema"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -31,10 +27,6 @@ const (
 	maxTimeout = time.Hour
 )
 
-// confirmTimeout is how long a server may take to answer a PING while questions
-// are on their way, before its link is taken for dead.
-const confirmTimeout = 2 * time.Second
-
 // ClientConfig says how a Client asks.
 type ClientConfig struct {
 	// Links are the connections to ask over, 1 to 8, and a lost one's questions go
@@ -43,6 +35,9 @@ type ClientConfig struct {
 	Links []*Link
 	// Network is the token that names the chain in subjects, such as "mainnet".
 	Network string
+	// Zone is where the client is. While there are workers that announce the same one
+	// only they are asked.
+	Zone string
 	// MaxPending is how many questions may be unanswered at once; one more is
 	// answered with Overloaded. An ask takes about 150 bytes. The default 0 means
 	// DefaultMaxPending.
@@ -61,13 +56,19 @@ type ClientConfig struct {
 
 // Client asks the workers of one network. It implements schema.Resolver.
 type Client struct {
+	network    string
+	zone       string
 	links      []*clientLink
 	active     uint32 // how many of them are used while all are up
+	laneLimit  int
+	fleet      *fleet
 	shards     []*shard
 	timeout    int64
 	start      time.Time
 	log        *slog.Logger
 	unreadable atomic.Uint64
+	hedgeAfter atomic.Int64        // ns
+	seconds    [buckets + 1]uint64 // as it was measured last; the watcher's own
 
 	closed     atomic.Bool
 	asleep     atomic.Bool // the clock waits for rouse
@@ -76,20 +77,6 @@ type Client struct {
 	cancel     context.CancelFunc
 	wg         sync.WaitGroup
 	unregister func()
-}
-
-// clientLink is a Link as the client uses it.
-type clientLink struct {
-	*Link
-	number   uint8
-	prefix   string                         // of its reply subjects
-	lanes    [len(schema.Methods) + 1]*lane // by method
-	wake     chan struct{}                  // of its publisher
-	messages atomic.Uint64                  // that questions were published in
-	sub      *nats.Subscription
-	subGone  chan struct{}
-	check    chan struct{} // asks for a confirmation
-	unwatch  func()
 }
 
 var _ schema.Resolver = (*Client)(nil)
@@ -110,6 +97,9 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
+		network:    cfg.Network,
+		zone:       cfg.Zone,
+		laneLimit:  roundUp(cfg.MaxPending),
 		timeout:    int64(cfg.Timeout),
 		start:      time.Now(),
 		log:        cfg.Logger,
@@ -120,32 +110,21 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.hedgeAfter.Store(int64(hedgeFloor))
 	for i, l := range cfg.Links {
-		cl := &clientLink{
-			Link:    l,
-			number:  uint8(i),
-			prefix:  "_R." + l.name + "." + randomToken() + ".",
-			wake:    make(chan struct{}, 1),
-			subGone: make(chan struct{}),
-			check:   make(chan struct{}, 1),
-		}
-		for _, m := range schema.Methods {
-			cl.lanes[m] = &lane{
-				link: cl, subject: questionSubject(cfg.Network, m), reply: cl.prefix + m.String(),
-				limit: roundUp(cfg.MaxPending),
-			}
-		}
-		c.links = append(c.links, cl)
+		c.links = append(c.links, c.newLink(i, l))
 	}
+	c.fleet = newFleet(c)
 	c.active = uint32(max(1, min(len(c.links), runtime.GOMAXPROCS(0)/4)))
 	c.makeShards(cfg.Shards, cfg.MaxPending)
 	for _, l := range c.links {
 		if err := c.open(l, cfg.MaxPending); err != nil {
 			c.Close()
-			return nil, err
+			return nil, fmt.Errorf("bus client: %w", err)
 		}
 	}
 	c.wg.Go(c.clock)
+	c.wg.Go(c.fleet.watch)
 	if cfg.Registerer != nil {
 		m := newClientMetrics(c)
 		if err := cfg.Registerer.Register(m); err != nil {
@@ -170,13 +149,18 @@ func (cfg ClientConfig) validate() error {
 	if cfg.Shards < 1 || cfg.Shards > maxShards {
 		return fmt.Errorf("%w: Shards must be 1 to %d", ErrConfig, maxShards)
 	}
+	if cfg.Zone != "" {
+		if err := checkToken("Zone", cfg.Zone); err != nil {
+			return err
+		}
+	}
 	return checkToken("Network", cfg.Network)
 }
 
 func (c *Client) makeShards(n, pending int) {
 	n = min(n, pending)
 	for i := range n {
-		s := &shard{c: c, number: uint32(i)}
+		s := &shard{c: c, number: uint32(i), credit: hedgeCredit}
 		s.table = table{limit: pending / n, free: none, seed: rand.Uint32()}
 		if i < pending%n {
 			s.table.limit++
@@ -184,38 +168,6 @@ func (c *Client) makeShards(n, pending int) {
 		s.wheel.init()
 		c.shards = append(c.shards, s)
 	}
-}
-
-// open subscribes to the link's replies and follows its state.
-func (c *Client) open(l *clientLink, pending int) error {
-	sub, err := l.nc.Subscribe(l.prefix+"*", func(m *nats.Msg) { c.receive(l, m) })
-	if err != nil {
-		close(l.subGone)
-		return fmt.Errorf("bus client: %w", err)
-	}
-	l.sub = sub
-	sub.SetClosedHandler(func(string) { close(l.subGone) })
-	// Answers to all pending questions fit at 4 KiB each, twice what they take.
-	if err := sub.SetPendingLimits(-1, max(pending*4096, 64<<20)); err != nil {
-		return fmt.Errorf("bus client: %w", err)
-	}
-	l.unwatch = l.Watch(func(up bool) {
-		if !up {
-			for _, m := range schema.Methods {
-				l.lanes[m].lost()
-			}
-		}
-		for _, s := range c.shards {
-			if up {
-				s.linkUp(c.now())
-			} else {
-				s.linkDown(l, c.now())
-			}
-		}
-	})
-	c.wg.Go(func() { c.confirm(l) })
-	c.wg.Go(func() { c.publish(l) })
-	return nil
 }
 
 // Missing says in words what keeps the client from asking, and nothing when it is
@@ -291,14 +243,7 @@ func (c *Client) Close() {
 	}
 	c.cancel()
 	for _, l := range c.links {
-		if l.unwatch != nil {
-			l.unwatch()
-		}
-		if l.sub != nil {
-			// An error means that the connection is closed, and the subscription
-			// with it.
-			_ = l.sub.Unsubscribe()
-		}
+		l.close()
 	}
 	var out []verdict
 	for _, s := range c.shards {
@@ -306,9 +251,7 @@ func (c *Client) Close() {
 	}
 	deliver(out)
 	for _, l := range c.links {
-		if l.sub != nil {
-			<-l.subGone
-		}
+		l.gone.Wait()
 	}
 	c.wg.Wait()
 	c.unregister()
@@ -325,112 +268,6 @@ func (c *Client) patience() time.Duration {
 		left = max(left, outage-l.downFor(now))
 	}
 	return left
-}
-
-// receive runs on the goroutine of the link's reply subscription.
-func (c *Client) receive(l *clientLink, m *nats.Msg) {
-	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
-		c.missed(l, m)
-		return
-	}
-	now := c.now()
-	alone := !schema.IsBundle(m.Data)
-	for frame := range schema.Frames(m.Data) {
-		id, answer, err := schema.ParseReply(frame)
-		if err != nil {
-			c.unreadable.Add(1)
-			continue
-		}
-		// Handing one answer on to another goroutine costs more than what is to be
-		// made of it. Several are divided among those who are free.
-		answer.Unhurried = alone
-		s, i := c.slot(id)
-		if v, ok := s.answered(i, uint32(id>>32), l, answer, now); ok {
-			v.to.Answered(v.answer)
-		}
-	}
-}
-
-// slot finds the place that an id names; whether it is still in use the shard
-// decides.
-func (c *Client) slot(id uint64) (*shard, int32) {
-	n := uint32(len(c.shards))
-	return c.shards[uint32(id)%n], int32(uint32(id) / n)
-}
-
-// missed takes a 503: the server had nobody to deliver a question to.
-func (c *Client) missed(l *clientLink, m *nats.Msg) {
-	token := m.Subject[len(l.prefix):]
-	if exact, ok := strings.CutPrefix(token, "x"); ok {
-		raw, err := hex.DecodeString(exact)
-		if err != nil || len(raw) != 8 {
-			return
-		}
-		id := binary.BigEndian.Uint64(raw)
-		s, i := c.slot(id)
-		if v, ok := s.missedExactly(i, uint32(id>>32), l, c.now()); ok {
-			v.to.Answered(v.answer)
-		}
-		return
-	}
-	method, ok := schema.MethodNamed([]byte(token))
-	if !ok {
-		return
-	}
-	ln := l.lanes[method]
-	for _, at := range ln.blame() {
-		c.shards[at.index%uint32(len(c.shards))].missedAt(l, at, c.now())
-		ln.confirm(at.seq)
-	}
-}
-
-// publishSoon wakes the link's publisher.
-func (l *clientLink) publishSoon() {
-	select {
-	case l.wake <- struct{}{}:
-	default: // it is awake
-	}
-}
-
-// publish sends what comes together over the link. It is woken by the first question
-// and takes all that are there when it runs: as many as an event loop finds in one
-// turn leave in few messages.
-func (c *Client) publish(l *clientLink) {
-	var out []*schema.Bundle
-	for {
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-l.wake:
-		}
-		for _, m := range schema.Methods {
-			ln := l.lanes[m]
-			if out = ln.take(out); len(out) == 0 {
-				continue
-			}
-			l.messages.Add(uint64(len(out)))
-			for i, b := range out {
-				if l.nc.PublishRequest(ln.subject, ln.reply, b.Message()) != nil {
-					c.unsent(l, b)
-				}
-				b.Reset(maxBundle * 2 * schema.MaxRequestFrame)
-				bundles.Put(b)
-				out[i] = nil
-			}
-			ln.done()
-		}
-	}
-}
-
-// unsent sends the questions of a message over another link: this one was lost a
-// moment ago, and its watcher has said so before they came, or will.
-func (c *Client) unsent(l *clientLink, b *schema.Bundle) {
-	for frame := range schema.Frames(b.Message()) {
-		if id, ok := schema.RequestID(frame); ok {
-			s, i := c.slot(id)
-			s.unsent(l, i, uint32(id>>32), c.now())
-		}
-	}
 }
 
 // clock runs deadlines and pauses. It sleeps while nothing is pending.
@@ -477,72 +314,20 @@ func (c *Client) clock() {
 	}
 }
 
-// stale says whether the link has not confirmed what it was sent a tick ago.
-func (l *clientLink) stale() bool {
-	stale := false
-	for _, m := range schema.Methods {
-		stale = l.lanes[m].stale() || stale // each has to be looked at
-	}
-	return stale
-}
-
-// confirm asks the link's server with a PING what it has routed, each time that the
-// clock found something sent a while ago and not heard of since. A server that does
-// not answer is left for another.
-func (c *Client) confirm(l *clientLink) {
-	var marks [len(schema.Methods) + 1]uint64
-	for {
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-l.check:
-		}
-		if !l.Up() {
-			continue
-		}
-		for _, m := range schema.Methods {
-			marks[m] = l.lanes[m].mark()
-		}
-		ctx, cancel := context.WithTimeout(c.ctx, confirmTimeout)
-		err := l.nc.FlushWithContext(ctx)
-		cancel()
-		switch {
-		case c.ctx.Err() != nil:
-			return
-		case errors.Is(err, context.DeadlineExceeded):
-			c.log.Warn("bus server is silent, reconnecting", "link", l.name, "after", confirmTimeout)
-			// An error means that the connection was closed for good.
-			_ = l.nc.ForceReconnect()
-		case err == nil:
-			c.settle(l, marks)
-		}
-	}
-}
-
-// settle notes the marks once every 503 that came before the PONG has been taken.
-func (c *Client) settle(l *clientLink, marks [len(schema.Methods) + 1]uint64) {
-	done := make(chan struct{})
-	if l.nc.Barrier(func() { close(done) }) != nil {
-		return
-	}
-	// It waits for every subscription of the link, also for those of others.
-	limit := time.NewTimer(confirmTimeout)
-	defer limit.Stop()
-	select {
-	case <-done:
-	case <-limit.C:
-		return
-	case <-c.ctx.Done():
-		return
-	}
-	for _, m := range schema.Methods {
-		l.lanes[m].confirm(marks[m])
-	}
-}
-
 func deliver(out []verdict) {
 	for i := range out {
 		out[i].to.Answered(out[i].answer)
 		out[i] = verdict{} // keep no receiver alive
+	}
+}
+
+// rescue asks again what a worker has, which may have lost it. not is the worker that is
+// not to be asked, if any.
+func (c *Client) rescue(p, not *peer) {
+	if p.asked.Load() == 0 {
+		return
+	}
+	for _, s := range c.shards {
+		s.rescue(p, not, c.now())
 	}
 }

@@ -14,10 +14,12 @@ const (
 	retryNoWorkers = iota
 	retryRefused
 	retryLink
+	retryGone
+	retrySlow
 	retryReasons
 )
 
-var retryNames = [retryReasons]string{"no-workers", "refused", "link-lost"}
+var retryNames = [retryReasons]string{"no-workers", "refused", "link-lost", "worker-lost", "slow"}
 
 const (
 	// Round trips are counted in buckets that double from 1/4 ms to 16.384 s.
@@ -142,11 +144,10 @@ func (m *clientMetrics) Collect(ch chan<- prometheus.Metric) {
 	lost := uint64(0)
 	for i, l := range m.c.links {
 		m.link.collect(ch, l.Link, strconv.Itoa(i))
-		if l.sub == nil {
-			continue
-		}
-		if n, err := l.sub.Dropped(); err == nil { // else it was closed
-			lost += uint64(n)
+		for _, sub := range l.subs {
+			if n, err := sub.Dropped(); err == nil { // else it was closed
+				lost += uint64(n)
+			}
 		}
 	}
 	counter(m.lost, lost)

@@ -7,8 +7,8 @@ import (
 	"github.com/ommer/ommer/schema"
 )
 
-// lane is a way to ask: the questions of one method over one link, with a reply
-// subject of its own. Questions that come close together leave in one message (see
+// lane is a way to ask: the questions of one method to one worker (or to all of them)
+// over one link, with a reply subject of its own. Questions that come close together leave in one message (see
 // Client.publish). It remembers which of them the server may not have routed yet.
 //
 // A server that finds nobody to deliver a message to answers with status 503 on
@@ -35,8 +35,10 @@ import (
 // A shard's mutex may be held when a lane's is taken, never the other way round.
 type lane struct {
 	link    *clientLink
+	peer    *peer
 	subject string
 	reply   string        // the shared reply subject
+	token   string        // its last token
 	taken   atomic.Uint64 // the last place that the server is known to have routed
 
 	mu        sync.Mutex

@@ -43,6 +43,7 @@ type Link struct {
 	changed atomic.Int64 // unix ns of the last change of up, or of Dial
 	losses  atomic.Uint64
 	closing atomic.Bool
+	onClose func()        // of those that it is kept apart from, or nil
 	gone    chan struct{} // closed after the last callback
 
 	mu       sync.Mutex
@@ -131,6 +132,9 @@ func (l *Link) Watch(f func(up bool)) (cancel func()) {
 // over the link is closed before it.
 func (l *Link) Close() {
 	if !l.closing.Swap(true) {
+		if l.onClose != nil {
+			l.onClose()
+		}
 		l.nc.Close()
 	}
 	<-l.gone

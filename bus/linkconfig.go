@@ -33,6 +33,8 @@ type LinkConfig struct {
 	Hold int
 	// Logger gets one line per change of state. Nil logs nothing.
 	Logger *slog.Logger
+
+	inOrder bool // the servers are tried as they are listed
 }
 
 // maxURLs bounds the list of servers.
@@ -72,6 +74,9 @@ func (c LinkConfig) options() ([]nats.Option, error) {
 		nats.IgnoreAuthErrorAbort(),
 		// Every subject that is published to was made by this package.
 		nats.SkipSubjectValidation(),
+	}
+	if c.inOrder {
+		opts = append(opts, nats.DontRandomize())
 	}
 	return c.secure(opts)
 }

@@ -28,6 +28,9 @@ const (
 	// queue group picks at random, so one such worker of four still ends one question
 	// in 256.
 	maxElsewhere = 3
+	// maxMoved is how often a question is asked again because its worker has gone, or
+	// may have lost it. After that the queue group is asked, or its end is waited for.
+	maxMoved = 3
 	// outage is how long questions wait for a lost connection to come back; after
 	// it they fail at once.
 	outage = 2 * time.Second
@@ -44,6 +47,7 @@ type shard struct {
 	frame  [schema.MaxRequestFrame]byte
 	due    []int32
 	counts counts
+	credit int // for hedges
 
 	_ [64]byte // the next shard's mutex is on another cache line
 }
@@ -68,28 +72,51 @@ func (s *shard) add(q schema.Question, now, due int64, to schema.Receiver) bool 
 	}
 	a := s.table.at(i)
 	a.to, a.question, a.asked, a.due = to, q, now, due
+	s.credit = min(s.credit+1, hedgeCredit)
 	s.send(i, a, now, false)
 	return true
 }
 
-// send sends the ask over the first link that is up, or holds it until one is. armed
-// says whether the clock knows the ask.
+// send sends the ask to the worker that it belongs to, over the first link that is up,
+// or holds it until one is. armed says whether the clock knows the ask.
 func (s *shard) send(i int32, a *ask, now int64, armed bool) { s.sendExcept(nil, i, a, now, armed) }
 
 // sendExcept is send over any link but one.
 func (s *shard) sendExcept(lost *clientLink, i int32, a *ask, now int64, armed bool) {
-	n := uint32(len(s.c.links))
-	r := schema.Request{
-		ID:       uint64(a.gen)<<32 | uint64(s.index(i)),
-		Budget:   max(time.Duration(a.due-now), time.Millisecond),
-		Question: a.question,
+	s.leave(a)
+	p := s.c.fleet.everyone
+	if a.missed == 0 && a.moved <= maxMoved {
+		if q := s.c.fleet.ranking.Load().pick(a.question.Block, a.not, now); q != nil {
+			p = q
+		}
 	}
+	if !s.over(p, lost, i, a, now, true) && !s.over(p, lost, i, a, now, false) {
+		a.state = held
+		s.wheel.set(&s.table, i, min(a.due, now+int64(s.c.patience())), armed)
+		return
+	}
+	wake := a.due
+	if !a.hedged && p != s.c.fleet.everyone {
+		wake = min(wake, now+s.c.hedgeAfter.Load())
+	}
+	s.wheel.set(&s.table, i, wake, armed)
+}
+
+// over sends the ask to a worker over the first link that is up, and false if there is
+// none. Links whose server is leaving are the last choice.
+func (s *shard) over(p *peer, lost *clientLink, i int32, a *ask, now int64, choosy bool) bool {
+	n := uint32(len(s.c.links))
 	for k := range n {
 		l := s.c.links[(s.number%s.c.active+k)%n]
-		if l == lost || !l.Up() {
+		if l == lost || !l.Up() || choosy && !l.takes() {
 			continue
 		}
-		ln, seq := l.lanes[a.question.Method()], uint64(0)
+		r := schema.Request{
+			ID:       uint64(a.gen)<<32 | uint64(s.index(i)),
+			Budget:   max(time.Duration(a.due-now), time.Millisecond),
+			Question: a.question,
+		}
+		ln, seq := p.lanes[l.number][a.question.Method()], uint64(0)
 		if a.missed == 0 {
 			var wake bool
 			if s.table.used == 1 {
@@ -99,17 +126,26 @@ func (s *shard) sendExcept(lost *clientLink, i int32, a *ask, now int64, armed b
 				seq, wake = ln.add(s.index(i), r)
 			}
 			if wake {
-				l.publishSoon()
+				l.publishSoon(ln)
 			}
 		} else if l.nc.PublishRequest(ln.subject, s.exactReply(l, i, a.gen), schema.AppendRequest(s.frame[:0], r)) != nil {
 			continue // lost a moment ago; its watcher will say so
 		}
-		a.state, a.link, a.seq = sent, l.number, seq
-		s.wheel.set(&s.table, i, a.due, armed)
-		return
+		a.state, a.lane, a.seq, a.sent = sent, ln, seq, now
+		a.sends = min(a.sends+1, many)
+		p.asked.Add(1)
+		p.sent.Add(1)
+		return true
 	}
-	a.state = held
-	s.wheel.set(&s.table, i, min(a.due, now+int64(s.c.patience())), armed)
+	return false
+}
+
+// leave notes that nothing more is expected on the ask's lane.
+func (s *shard) leave(a *ask) {
+	if a.lane != nil {
+		a.lane.peer.asked.Add(-1)
+		a.lane = nil
+	}
 }
 
 // index is the slot's number among all shards, the lower half of an id.
@@ -126,6 +162,7 @@ func (s *shard) exactReply(l *clientLink, i int32, gen uint32) string {
 
 // later sends the ask again after a pause.
 func (s *shard) later(i int32, a *ask, now int64, pause time.Duration) {
+	s.leave(a)
 	a.state = waiting
 	s.wheel.set(&s.table, i, min(a.due, now+int64(pause)), true)
 }
@@ -135,10 +172,20 @@ func (s *shard) finish(i int32, a *ask, now int64, answer schema.Answer, inWheel
 	if inWheel {
 		s.wheel.cancel(&s.table, i)
 	}
+	s.leave(a)
+	s.endHedge(a)
 	v := verdict{a.to, answer}
 	s.counts.finished(answer, now-a.asked)
 	s.table.put(i)
 	return v
+}
+
+// endHedge notes that the worker that was asked first will not be waited for.
+func (s *shard) endHedge(a *ask) {
+	if a.slow != nil {
+		a.slow.asked.Add(-1)
+		a.slow = nil
+	}
 }
 
 // answered takes a worker's answer. ok is false when nothing ends by it.
@@ -150,8 +197,10 @@ func (s *shard) answered(i int32, gen uint32, l *clientLink, answer schema.Answe
 		s.counts.late++
 		return v, false
 	}
-	if a.link == l.number && a.state == sent {
-		l.lanes[a.question.Method()].confirm(a.seq)
+	// Of one that was sent twice nobody knows which of them this is the answer to.
+	if a.sends == 1 && a.state == sent && a.lane.link == l {
+		a.lane.confirm(a.seq)
+		a.lane.peer.sample(now - a.sent)
 	}
 	if !a.question.Packed && !answer.Packed.IsZero() { // who asked could make nothing of it
 		answer = schema.Answer{Err: errPacked}
@@ -160,15 +209,41 @@ func (s *shard) answered(i int32, gen uint32, l *clientLink, answer schema.Answe
 		if a.state != sent {
 			return v, false // a copy's refusal: another attempt is under way
 		}
-		pause := refusedPause + rand.N(3*refusedPause)
-		if int(a.refused) < tries && now+int64(pause) < a.due {
-			a.refused++
-			s.counts.retries[retryRefused]++
-			s.later(i, a, now, pause)
+		if a.slow != nil {
+			s.endHedge(a) // one of two has refused, the other one may answer
+			return v, false
+		}
+		if int(a.refused) < tries && s.elsewhere(i, a, answer.Err, now) {
 			return v, false
 		}
 	}
 	return s.finish(i, a, now, answer, true), true
+}
+
+// elsewhere asks another worker than the one that has refused: at once the other one
+// of the block's two, else the queue group after a pause. False means that there is no
+// time for that.
+func (s *shard) elsewhere(i int32, a *ask, refusal *schema.Error, now int64) bool {
+	p := a.lane.peer
+	if refusal.Code != schema.Overloaded {
+		s.c.fleet.shun(p, now)
+	}
+	if p != s.c.fleet.everyone && s.c.fleet.ranking.Load().pick(a.question.Block, p, now) != nil {
+		a.refused++
+		s.counts.retries[retryRefused]++
+		a.not = p
+		s.send(i, a, now, true)
+		return true
+	}
+	pause := refusedPause + rand.N(3*refusedPause)
+	if now+int64(pause) >= a.due {
+		return false
+	}
+	a.refused++
+	s.counts.retries[retryRefused]++
+	a.not = p
+	s.later(i, a, now, pause)
+	return true
 }
 
 // triesAfter is how often a question may be asked again after the answer e, 0 when e
@@ -187,14 +262,42 @@ func triesAfter(e *schema.Error) int {
 	}
 }
 
-// missedAt takes a 503 that can mean the question with a place in l's lane.
-func (s *shard) missedAt(l *clientLink, at blamed, now int64) {
+// missedAt takes a 503 that can mean the question with a place in a lane.
+func (s *shard) missedAt(ln *lane, at blamed, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := int32(at.index / uint32(len(s.c.shards)))
-	if a := s.table.at(i); a.state == sent && a.link == l.number && a.seq == at.seq {
+	a := s.table.at(i)
+	switch {
+	case a.state != sent || a.lane != ln || a.seq != at.seq: // it is over since
+	case ln.peer == s.c.fleet.everyone:
 		s.missedOne(i, a, now)
-	} // else it is over since
+	default:
+		s.move(i, a, ln.peer, now)
+	}
+}
+
+// move asks again what a worker will not answer; not is the worker that is not to be
+// asked, if any.
+func (s *shard) move(i int32, a *ask, not *peer, now int64) {
+	a.moved = min(a.moved+1, many)
+	a.not = not
+	s.counts.retries[retryGone]++
+	s.send(i, a, now, true)
+}
+
+// rescue asks again what a worker has, which may have lost it.
+func (s *shard) rescue(p, not *peer, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.each(func(i int32, a *ask) {
+		if a.slow == p {
+			s.endHedge(a)
+		}
+		if a.state == sent && a.lane.peer == p && a.moved < maxMoved {
+			s.move(i, a, not, now)
+		}
+	})
 }
 
 // missedExactly takes a 503 that names its question.
@@ -233,6 +336,8 @@ func (s *shard) elapse(now int64, out []verdict) []verdict {
 			out = append(out, s.finish(i, a, now, schema.Answer{Err: errTimeout}, false))
 		case a.state == held && s.c.patience() == 0:
 			out = append(out, s.finish(i, a, now, schema.Answer{Err: errNoLink}, false))
+		case a.state == sent:
+			s.hedge(i, a, now)
 		default:
 			s.send(i, a, now, false)
 		}
@@ -254,7 +359,7 @@ func (s *shard) linkDown(l *clientLink, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.each(func(i int32, a *ask) {
-		if a.state == sent && a.link == l.number {
+		if a.state == sent && a.lane.link == l {
 			s.counts.retries[retryLink]++
 			s.send(i, a, now, true)
 		}
@@ -265,7 +370,7 @@ func (s *shard) linkDown(l *clientLink, now int64) {
 func (s *shard) unsent(l *clientLink, i int32, gen uint32, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a := s.table.find(i, gen); a != nil && a.state == sent && a.link == l.number && a.seq != 0 {
+	if a := s.table.find(i, gen); a != nil && a.state == sent && a.lane.link == l && a.seq != 0 {
 		s.counts.retries[retryLink]++
 		s.sendExcept(l, i, a, now, true)
 	}

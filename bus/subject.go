@@ -21,6 +21,11 @@ func questionSubject(network string, m schema.Method) string {
 // questionSubjects is the pattern of all questions of a network.
 func questionSubjects(network string) string { return "ommer.v1." + network + ".*" }
 
+// directSubject is where one worker is asked.
+func directSubject(worker, network string, m schema.Method) string {
+	return "ommer.w." + worker + ".v1." + network + "." + m.String()
+}
+
 // directSubjects is the pattern of the questions for one worker alone.
 func directSubjects(worker, network string) string {
 	return "ommer.w." + worker + ".v1." + network + ".*"

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"strconv"
 )
@@ -104,5 +105,18 @@ func (s Selector) appendText(dst []byte) []byte {
 		return append(dst, s.tag.String()...)
 	default:
 		return append(dst, "none"...)
+	}
+}
+
+// Affinity is a number that depends on the block alone and is the same in every process:
+// questions about one block can be brought to one place by it.
+func (s Selector) Affinity() uint64 {
+	switch s.kind {
+	case ByHash:
+		return binary.BigEndian.Uint64(s.hash[:])
+	case ByTag:
+		return uint64(s.tag) << 56
+	default:
+		return s.number
 	}
 }

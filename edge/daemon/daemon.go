@@ -25,6 +25,7 @@ type Config struct {
 	Certs   *certs.Store // for HTTPS
 	Name    string       // of the node: one token of letters, digits, - and _
 	Network string
+	Zone    process.Token // empty: workers anywhere are alike
 	Bus     bus.Flags
 	DevKey  string // a key that is accepted as it is, beside those of the registry
 	Log     *slog.Logger
@@ -63,12 +64,8 @@ func New(cfg Config) (_ *Daemon, err error) {
 			d.close()
 		}
 	}()
-	for range links {
-		l, err := bus.Dial(cfg.Bus.Link(cfg.Name, cfg.Log))
-		if err != nil {
-			return nil, process.Usage{Err: err} // the configuration is the only thing that can be wrong
-		}
-		d.links = append(d.links, l)
+	if d.links, err = bus.DialApart(cfg.Bus.Link(cfg.Name, cfg.Log), links); err != nil {
+		return nil, process.Usage{Err: err} // the configuration is the only thing that can be wrong
 	}
 	var node atomic.Pointer[edge.Node] // the directory announces before there is one
 	d.keys, err = keys.NewDirectory(keys.DirectoryConfig{
@@ -88,7 +85,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 		}
 	}
 	d.client, err = bus.NewClient(bus.ClientConfig{
-		Links: d.links, Network: cfg.Network, Timeout: cfg.Timeouts.Lookup,
+		Links: d.links, Network: cfg.Network, Zone: string(cfg.Zone), Timeout: cfg.Timeouts.Lookup,
 		Logger: cfg.Log, Registerer: cfg.Admin.Registry,
 	})
 	if err != nil {

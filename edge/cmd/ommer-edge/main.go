@@ -23,6 +23,7 @@ type options struct {
 
 	Name    process.Token    `placeholder:"NAME" help:"Name of this edge on the bus: letters, digits, - and _. Default: the host's name and the process id."`
 	Network process.Token    `default:"mainnet" help:"Network whose workers are asked."`
+	Zone    process.Token    `placeholder:"NAME" help:"Where this edge is, such as a region: while workers with the same --zone are ready only they are asked."`
 	Version kong.VersionFlag `env:"-" help:"Print the version and exit."`
 }
 
@@ -65,7 +66,7 @@ func serve(args []string, stdout, stderr io.Writer) error {
 		o.Name = process.DefaultName("edge")
 	}
 	d, err := daemon.New(daemon.Config{
-		Options: o.Edge, Certs: certs, Name: string(o.Name), Network: string(o.Network), Bus: o.Bus, Log: log, Admin: admin,
+		Options: o.Edge, Certs: certs, Name: string(o.Name), Network: string(o.Network), Zone: o.Zone, Bus: o.Bus, Log: log, Admin: admin,
 	})
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("%w (edges that all have --reuseport share it)", err)

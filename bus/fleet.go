@@ -1,0 +1,171 @@
+package bus
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// fleet is the workers that a client knows, from what they announce.
+type fleet struct {
+	c        *Client
+	everyone *peer // the queue group, for when nobody announces
+	ranking  atomic.Pointer[ranking]
+
+	mu     sync.Mutex
+	peers  map[string]*peer
+	joined uint64 // peers that there ever were
+	full   bool   // maxPeers was logged
+}
+
+const (
+	// silence is how long a worker, or a link, may say nothing: three announcements
+	// may be late or lost.
+	silence = 7 * LoadInterval / 2
+	// lookInterval is how often the client looks who is silent.
+	lookInterval = LoadInterval / 2
+	// shunTime is how long a worker that refused a question as a whole, or whom the
+	// NATS server did not know, is left alone, unless it announces itself before.
+	shunTime = time.Second
+	// forgetAfter is when a worker that is gone is forgotten.
+	forgetAfter = time.Minute
+)
+
+func newFleet(c *Client) *fleet {
+	f := &fleet{c: c, peers: map[string]*peer{}}
+	f.everyone = c.newPeer("", 0)
+	f.ranking.Store(newRanking(nil))
+	return f
+}
+
+// heard takes an announcement. It runs on the goroutine of a link's subscription.
+func (f *fleet) heard(m *nats.Msg) {
+	load, err := parseLoad(m.Subject, m.Data)
+	if err != nil {
+		f.c.unreadable.Add(1)
+		return
+	}
+	if load.Network != f.c.network {
+		return
+	}
+	now := f.c.now()
+	f.mu.Lock()
+	p := f.peers[load.Worker]
+	if p == nil {
+		if len(f.peers) >= maxPeers {
+			f.mu.Unlock()
+			return
+		}
+		f.joined++
+		p = f.c.newPeer(load.Worker, f.joined)
+		p.decayed = now
+		f.peers[load.Worker] = p
+	}
+	p.heard = now
+	restarted := p.load.Instance != load.Instance
+	lost := p.load.Instance != "" && (restarted || p.load.Epoch < load.Epoch)
+	// Over several links each comes several times, and an old one may come late.
+	if restarted || p.load.Epoch <= load.Epoch {
+		moved := p.ready != (load.State == Ready) || p.load.Zone != load.Zone
+		p.load = load
+		p.others.Store(max(0, int64(load.InFlight)-p.asked.Load()))
+		if load.State == Ready {
+			p.shunned.Store(0)
+		}
+		if moved {
+			f.rank(now)
+		}
+	}
+	f.mu.Unlock()
+	if lost {
+		f.c.rescue(p, nil)
+	}
+}
+
+// rank makes a new ranking if other workers can be asked than before.
+func (f *fleet) rank(now int64) {
+	var ready, near []*peer
+	for _, name := range slices.Sorted(maps.Keys(f.peers)) {
+		p := f.peers[name]
+		if p.ready = p.load.State == Ready && now-p.heard <= int64(silence); !p.ready {
+			continue
+		}
+		ready = append(ready, p)
+		if p.load.Zone == f.c.zone {
+			near = append(near, p)
+		}
+	}
+	if len(near) > 0 { // others only when there is nobody
+		ready = near
+	}
+	if r := f.ranking.Load(); !slices.Equal(r.peers, ready) {
+		f.ranking.Store(newRanking(ready))
+	}
+}
+
+// look finds out who is silent, and forgets who is gone.
+func (f *fleet) look(now int64) {
+	var lost []*peer
+	f.mu.Lock()
+	known := f.ranking.Load().peers
+	for _, p := range known {
+		if now-p.heard > int64(silence) {
+			lost = append(lost, p)
+		}
+	}
+	if len(lost) == len(known) {
+		// Not all of them hang at the same moment: it is the bus, or this process.
+		lost = nil
+	} else if len(lost) > 0 {
+		f.rank(now)
+	}
+	for name, p := range f.peers {
+		p.decay(now)
+		if now-p.heard > int64(forgetAfter) && p.asked.Load() == 0 && !slices.Contains(f.ranking.Load().peers, p) {
+			delete(f.peers, name)
+			f.c.forget(p)
+		}
+	}
+	f.mu.Unlock()
+	for _, p := range lost {
+		f.c.log.Warn("worker is silent, asking others", "worker", p.name, "after", silence)
+		f.c.rescue(p, p)
+	}
+}
+
+// shun leaves a worker alone for a moment.
+func (f *fleet) shun(p *peer, now int64) {
+	if p != f.everyone {
+		p.shunned.Store(now + int64(shunTime))
+	}
+}
+
+// watch looks at the workers and at the links until the client closes.
+func (f *fleet) watch() {
+	t := time.NewTicker(lookInterval)
+	defer t.Stop()
+	last, measured := f.c.now(), f.c.now()
+	for {
+		select {
+		case <-f.c.ctx.Done():
+			return
+		case <-t.C:
+		}
+		now := f.c.now()
+		late := now-last > int64(3*lookInterval)
+		last = now
+		if late { // this process was held up, and hears now what was said meanwhile
+			continue
+		}
+		f.look(now)
+		f.c.lookAtLinks(now)
+		if now-measured > int64(time.Second) {
+			measured = now
+			f.c.measure()
+		}
+	}
+}
