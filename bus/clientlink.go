@@ -39,7 +39,7 @@ type clientLink struct {
 func (c *Client) newLink(number int, l *Link) *clientLink {
 	return &clientLink{
 		Link: l, number: uint8(number), prefix: "_R." + l.name + "." + randomToken() + ".",
-		wake: make(chan struct{}, 1), check: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), check: make(chan struct{}, 1), cut: -int64(cutAgain),
 	}
 }
 

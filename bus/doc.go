@@ -10,7 +10,9 @@
 //	ommer.v1.<network>.<method>               questions, queue group "lookup"
 //	ommer.w.<worker>.v1.<network>.<method>    the same, for one worker
 //	_R.<name>.<link>.<method>                 answers; a few, used again and again
+//	_R.<name>.<link>.w<n>m<method>            the same, of one worker
 //	_R.<name>.<link>.x<id>                    the answer to one repeated question
+//	ommer.load.<worker>                       what a worker says of itself, see Load
 //
 // A NATS server caches the routes of 512 subjects per connection, and a fresh
 // reply subject per question would miss that cache every time. So the id of a
@@ -28,9 +30,24 @@
 //
 // Every question is answered exactly once: by a worker, by a refusal, or by its
 // deadline. No goroutine waits for it. Lookups are idempotent, so a question may
-// be sent again under the same id when its fate is unknown: after a lost
-// connection, and after a refusal. The first answer counts, later ones are
-// dropped by the generation in the id.
+// be sent again under the same id when its fate is unknown. The first answer counts,
+// later ones are dropped by the generation in the id.
+//
+// Workers announce themselves (Load), and a client asks the two that a block belongs to
+// (ranking): the first, which has it in its cache, or the second while the first is much
+// busier or slower (peer.cost). A slow worker is found by what it takes, not by what it
+// says. Who is not heard of belongs to the queue group, which is asked when nobody
+// announces himself or all have refused. A question is asked again
+//
+//   - over another link, when its link is lost, or nothing comes over it while workers
+//     are heard over another (lookAtLinks): 0.7 s after its server hangs;
+//   - elsewhere at once, when a worker refuses it, when the NATS server does not know the
+//     worker, or when the worker says that it may have lost it (Load.Epoch);
+//   - elsewhere, when a worker says nothing any more: 0.7 s after it hangs;
+//   - elsewhere as well, when its worker takes longer than 99 % of the last second's
+//     answers, and 50 ms at least: a hedge. Hedges are 5 % of the questions at most, so
+//     that an outage is not made worse by them; all other repetitions need a sign that
+//     somebody else can answer, and are three at most.
 //
 // A NATS server that has nobody to deliver to says so with status 503, which
 // names the reply subject and not the message. See lane for how the question is
