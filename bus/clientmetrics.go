@@ -74,6 +74,7 @@ type clientMetrics struct {
 	c *Client
 
 	asks, messages, pending, retries, late, unreadable, lost, seconds *prometheus.Desc
+	workers, hedgeAfter, workerAsks, workerSeconds                    *prometheus.Desc
 	link                                                              linkMetrics
 }
 
@@ -82,22 +83,26 @@ func newClientMetrics(c *Client) *clientMetrics {
 		return prometheus.NewDesc("ommer_bus_"+name, help, labels, nil)
 	}
 	return &clientMetrics{
-		c:          c,
-		asks:       desc("asks_total", "Questions asked on the bus, by what came of them.", "outcome"),
-		messages:   desc("ask_messages_total", "Messages that carried the questions."),
-		pending:    desc("asks_pending", "Questions asked and not yet answered."),
-		retries:    desc("ask_retries_total", "Questions sent again, by reason.", "reason"),
-		late:       desc("late_answers_total", "Answers to questions that were over."),
-		unreadable: desc("unreadable_answers_total", "Messages on reply subjects that are no answers."),
-		lost:       desc("lost_answers_total", "Answers dropped by the NATS client because too many waited."),
-		seconds:    desc("ask_seconds", "Time from a question to its answer."),
-		link:       newLinkMetrics("client"),
+		c:             c,
+		asks:          desc("asks_total", "Questions asked on the bus, by what came of them.", "outcome"),
+		messages:      desc("ask_messages_total", "Messages that carried the questions."),
+		pending:       desc("asks_pending", "Questions asked and not yet answered."),
+		retries:       desc("ask_retries_total", "Questions sent again, by reason.", "reason"),
+		late:          desc("late_answers_total", "Answers to questions that were over."),
+		unreadable:    desc("unreadable_answers_total", "Messages on reply subjects that are no answers."),
+		lost:          desc("lost_answers_total", "Answers dropped by the NATS client because too many waited."),
+		seconds:       desc("ask_seconds", "Time from a question to its answer."),
+		workers:       desc("workers", "Workers of the network that this process knows, by what they last said; silent ones say nothing any more.", "state"),
+		hedgeAfter:    desc("hedge_after_seconds", "Time after which a second worker is asked as well."),
+		workerAsks:    desc("worker_asks_total", "Questions sent to a worker, those that were sent again included; to the queue group without a name.", "worker"),
+		workerSeconds: desc("worker_seconds", "Mean time that a worker lately took for a question, forgotten by half in 4 s.", "worker"),
+		link:          newLinkMetrics("client"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (m *clientMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.asks, m.messages, m.pending, m.retries, m.late, m.unreadable, m.lost, m.seconds} {
+	for _, d := range []*prometheus.Desc{m.asks, m.messages, m.pending, m.retries, m.late, m.unreadable, m.lost, m.seconds, m.workers, m.hedgeAfter, m.workerAsks, m.workerSeconds} {
 		ch <- d
 	}
 	m.link.describe(ch)
@@ -130,6 +135,16 @@ func (m *clientMetrics) Collect(ch chan<- prometheus.Metric) {
 	counter(m.late, sum.late)
 	counter(m.unreadable, m.c.unreadable.Load())
 	ch <- prometheus.MustNewConstMetric(m.pending, prometheus.GaugeValue, float64(pending))
+
+	for state, n := range m.c.fleet.states(m.c.now()) {
+		ch <- prometheus.MustNewConstMetric(m.workers, prometheus.GaugeValue, float64(n), string(state))
+	}
+	ch <- prometheus.MustNewConstMetric(m.hedgeAfter, prometheus.GaugeValue, time.Duration(m.c.hedgeAfter.Load()).Seconds())
+	counter(m.workerAsks, m.c.fleet.everyone.sent.Load(), "")
+	for _, p := range m.c.fleet.ranking.Load().peers {
+		counter(m.workerAsks, p.sent.Load(), p.name)
+		ch <- prometheus.MustNewConstMetric(m.workerSeconds, prometheus.GaugeValue, time.Duration(p.took.Load()).Seconds(), p.name)
+	}
 
 	bounds := make(map[float64]uint64, buckets)
 	total := uint64(0)

@@ -19,7 +19,6 @@ type fleet struct {
 	mu     sync.Mutex
 	peers  map[string]*peer
 	joined uint64 // peers that there ever were
-	full   bool   // maxPeers was logged
 }
 
 const (
@@ -64,6 +63,11 @@ func (f *fleet) heard(m *nats.Msg) {
 		p = f.c.newPeer(load.Worker, f.joined)
 		p.decayed = now
 		f.peers[load.Worker] = p
+		f.c.log.Info("worker found", "worker", p.name, "zone", load.Zone, "version", load.Version)
+	}
+	if p.silent {
+		p.silent = false
+		f.c.log.Info("worker is heard again", "worker", p.name)
 	}
 	p.heard = now
 	restarted := p.load.Instance != load.Instance
@@ -123,6 +127,9 @@ func (f *fleet) look(now int64) {
 	} else if len(lost) > 0 {
 		f.rank(now)
 	}
+	for _, p := range lost {
+		p.silent = true
+	}
 	for name, p := range f.peers {
 		p.decay(now)
 		if now-p.heard > int64(forgetAfter) && p.asked.Load() == 0 && !slices.Contains(f.ranking.Load().peers, p) {
@@ -135,6 +142,21 @@ func (f *fleet) look(now int64) {
 		f.c.log.Warn("worker is silent, asking others", "worker", p.name, "after", silence)
 		f.c.rescue(p, p)
 	}
+}
+
+// states counts the workers by what they say, or that they say nothing.
+func (f *fleet) states(now int64) map[State]int {
+	n := map[State]int{Ready: 0, Unready: 0, Leaving: 0, "silent": 0}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.peers {
+		if now-p.heard > int64(silence) {
+			n["silent"]++
+		} else {
+			n[p.load.State]++
+		}
+	}
+	return n
 }
 
 // shun leaves a worker alone for a moment.

@@ -25,6 +25,7 @@ type peer struct {
 	load    Load
 	heard   int64 // when it last said something, ns since the client's start
 	ready   bool  // it said so, and was not silent when the ranking was made
+	silent  bool  // that it says nothing was logged
 	decayed int64 // when took was last made smaller
 }
 
