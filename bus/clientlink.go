@@ -25,7 +25,8 @@ type clientLink struct {
 	messages atomic.Uint64 // that questions were published in
 	heard    atomic.Int64  // when something last came over it, ns since the client's start
 	cut      int64         // when it was last taken for mute; the watcher's own
-	lame     atomic.Bool   // its server is leaving: no new questions
+	lame     atomic.Bool   // its server is about to stop: no new questions
+	ducks    chan struct{} // tells of it
 	subs     []*nats.Subscription
 	gone     sync.WaitGroup // of the subscriptions
 	check    chan struct{}  // asks for a confirmation
@@ -39,7 +40,7 @@ type clientLink struct {
 func (c *Client) newLink(number int, l *Link) *clientLink {
 	return &clientLink{
 		Link: l, number: uint8(number), prefix: "_R." + l.name + "." + randomToken() + ".",
-		wake: make(chan struct{}, 1), check: make(chan struct{}, 1), cut: -int64(cutAgain),
+		wake: make(chan struct{}, 1), check: make(chan struct{}, 1), ducks: make(chan struct{}, 1), cut: -int64(cutAgain),
 	}
 }
 
@@ -73,6 +74,13 @@ func (c *Client) open(l *clientLink, pending int) error {
 			}
 		}
 	})
+	l.OnLameDuck(func() {
+		select {
+		case l.ducks <- struct{}{}:
+		default: // it is known
+		}
+	})
+	c.wg.Go(func() { c.evade(l) })
 	c.wg.Go(func() { c.confirm(l) })
 	c.wg.Go(func() { c.publish(l) })
 	return nil
@@ -283,4 +291,41 @@ func (c *Client) lookAtLinks(now int64) {
 			_ = l.nc.ForceReconnect()
 		}
 	}
+}
+
+// evadeTimeout is how long answers are waited for over a link whose server is about to
+// stop; who has none by then is asked again.
+const evadeTimeout = 2 * time.Second
+
+// evade leaves a server that is about to stop: asks over other links, takes the answers
+// that are still to come, and then connects elsewhere. With no other link there is
+// nothing to gain: the server closes the connection when it stops.
+func (c *Client) evade(l *clientLink) {
+	t := time.NewTicker(2 * tick)
+	defer t.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-l.ducks:
+		}
+		if !slices.ContainsFunc(c.links, func(o *clientLink) bool { return o != l && o.takes() }) {
+			continue
+		}
+		l.lame.Store(true)
+		for end := c.now() + int64(evadeTimeout); c.now() < end && c.waits(l); {
+			select {
+			case <-c.ctx.Done():
+				return
+			case <-t.C:
+			}
+		}
+		// An error means that the connection was closed for good.
+		_ = l.nc.ForceReconnect()
+	}
+}
+
+// waits says whether answers are to come over a link.
+func (c *Client) waits(l *clientLink) bool {
+	return slices.ContainsFunc(c.shards, func(s *shard) bool { return s.waits(l) })
 }

@@ -47,3 +47,6 @@ func (c *Client) Unanswered() (n int64) {
 	}
 	return n
 }
+
+// Lame says whether a link's server is known to be about to stop.
+func (c *Client) Lame(link int) bool { return c.links[link].lame.Load() }

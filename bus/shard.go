@@ -376,6 +376,15 @@ func (s *shard) unsent(l *clientLink, i int32, gen uint32, now int64) {
 	}
 }
 
+// waits says whether an answer is to come over a link.
+func (s *shard) waits(l *clientLink) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waits := false
+	s.each(func(_ int32, a *ask) { waits = waits || a.state == sent && a.lane.link == l })
+	return waits
+}
+
 // linkUp sends what was held.
 func (s *shard) linkUp(now int64) {
 	s.mu.Lock()
