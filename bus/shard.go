@@ -198,14 +198,17 @@ func (s *shard) answered(i int32, gen uint32, l *clientLink, answer schema.Answe
 		return v, false
 	}
 	// Of one that was sent twice nobody knows which of them this is the answer to.
+	tries := triesAfter(answer.Err)
 	if a.sends == 1 && a.state == sent && a.lane.link == l {
 		a.lane.confirm(a.seq)
-		a.lane.peer.sample(now - a.sent)
+		if tries == 0 { // to refuse is quick
+			a.lane.peer.sample(now - a.sent)
+		}
 	}
 	if !a.question.Packed && !answer.Packed.IsZero() { // who asked could make nothing of it
 		answer = schema.Answer{Err: errPacked}
 	}
-	if tries := triesAfter(answer.Err); tries > 0 {
+	if tries > 0 {
 		if a.state != sent {
 			return v, false // a copy's refusal: another attempt is under way
 		}
