@@ -68,17 +68,17 @@ const (
 	slack = 8
 	// quick is a time below which workers are equally fast.
 	quick = 5 * time.Millisecond
-	// weight is the part of one more sample in the mean, and halfLife how fast a
+	// sampleWeight is the part of one more sample in the mean, and halfLife how fast a
 	// mean that gets none is forgotten. Together they bound what a slow worker gets
 	// that is tried again and again: a few questions in each halfLife.
-	weight   = 8
-	halfLife = 4 * time.Second
+	sampleWeight = 8
+	halfLife     = 4 * time.Second
 )
 
 // sample notes how long the worker took for a question.
 func (p *peer) sample(took int64) {
 	old := p.took.Load()
-	p.took.Store(old + (took-old)/weight) // another's sample may get lost
+	p.took.Store(old + (took-old)/sampleWeight) // another's sample may get lost
 }
 
 // decay makes the mean smaller as time passes.
