@@ -29,10 +29,11 @@ type proc struct {
 	pause    *time.Timer
 
 	mu        sync.Mutex
+	crashes   uint64
 	restarts  uint64
 	panicked  uint64 // messages failed by a panic
 	discarded uint64 // messages failed at the stop
-	last      error
+	last      string // reason of the last crash
 	lastAt    time.Time
 }
 
@@ -145,9 +146,13 @@ func (p *proc) Crashed(err error) {
 func (p *proc) crash(err error) {
 	failed := p.typed.crashed(err)
 	now := time.Now()
+	// The reason is put into words here: what was panicked with may be memory that
+	// others write to, and is not kept.
+	last := reason(err)
 	p.mu.Lock()
+	p.crashes++
 	p.panicked += uint64(failed)
-	p.last, p.lastAt = err, now
+	p.last, p.lastAt = last, now
 	p.mu.Unlock()
 	p.status.Store(uint32(restarting))
 	var pause time.Duration
