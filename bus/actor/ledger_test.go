@@ -98,7 +98,24 @@ func (o order) Fail(err error) {
 		o.to.scene.t.Errorf("letter %d: failed with %v after it was received", o.id, err)
 	}
 	o.Reply.Fail(err)
+	if o.do == rude {
+		if o.received.Load() == 0 {
+			o.to.crashes += ends(o.id)
+		}
+		end(o.id)
+	}
 }
+
+// end ends whoever calls it, in one of two ways: a panic is contained where the
+// runtime calls, a runtime.Goexit cannot be, which ends says by 1.
+func end(n int) {
+	if ends(n) == 1 {
+		runtime.Goexit()
+	}
+	panic(errChaos)
+}
+
+func ends(n int) uint64 { return uint64(n % 2) }
 
 // firstPlace is added to the number of a place that sends, to tell it from the
 // goroutines that do.
@@ -112,6 +129,7 @@ type place struct {
 	reserved  int64
 	limit     int64
 	badStarts uint8 // a bit for each of eight starts in turn; not all are set
+	manners   int   // 0 to 3: Crashed ends badly, 4 to 7: Stopped does, 8: both
 	ref       atomic.Pointer[Ref[order]]
 	stopping  atomic.Bool // somebody is about to stop it
 	hurried   atomic.Bool // the stop may discard what waits: it has no patience, or no value
@@ -211,7 +229,7 @@ func (w *worker) Receive(o order) {
 	case askNext:
 		w.askNext(o)
 		return
-	case panicFirst:
+	case panicFirst, rude:
 		w.crash()
 		panic(errChaos)
 	case panicAfter:
@@ -302,6 +320,9 @@ func (w *worker) Crashed(err error) {
 	}
 	w.alive = nil
 	w.fail(err)
+	if w.manners < 4 || w.manners == 8 {
+		end(w.manners)
+	}
 }
 
 func (w *worker) Stopped() {
@@ -313,6 +334,10 @@ func (w *worker) Stopped() {
 	}
 	w.alive, w.stopped = nil, true
 	w.fail(ErrStopped)
+	if w.manners/4 == 1 || w.manners == 8 {
+		w.crashes += ends(w.manners)
+		end(w.manners)
+	}
 }
 
 func (w *worker) fail(err error) {
@@ -404,7 +429,7 @@ func (s *scene) audit() (all outcomes) {
 		if refused > 0 && received+failed > 0 {
 			s.t.Errorf("letter %d: refused, and received %d times, failed %d", l.id, received, failed)
 		}
-		if panics := l.do == panicFirst || l.do == panicAfter || l.do == exit; received == 1 && panics != (failed == 1) {
+		if panics := l.do == panicFirst || l.do == rude || l.do == panicAfter || l.do == exit; received == 1 && panics != (failed == 1) {
 			s.t.Errorf("letter %d (deed %d): failed %d times", l.id, l.do, failed)
 		}
 		b := books[l.to]

@@ -30,9 +30,9 @@ func TestPage(t *testing.T) {
 		f := &fickle{t: t, on: map[string]func(){"bad": boom}}
 		r := f.spawn(s, Options{Name: "a", Mailbox: 7, Reserved: 2})
 		spawn(t, s, Options{Name: "other"}, receive[int](func(int) {}))
-		tell(t, r, failed{"good", nil}, failed{"bad", make(chan string, 1)})
+		tell(t, r, failed{name: "good", to: nil}, failed{name: "bad", to: make(chan string, 1)})
 		synctest.Wait()
-		tell(t, r, failed{"good", nil})
+		tell(t, r, failed{name: "good", to: nil})
 
 		rec := page(s, "", "*/*")
 		var got SystemInfo
@@ -137,7 +137,7 @@ func TestReasonIsNotKept(t *testing.T) {
 		value := &struct{ N int }{1}
 		f := &fickle{t: t, on: map[string]func(){"bad": func() { panic(value) }}}
 		r := f.spawn(s, Options{Name: "a"})
-		tell(t, r, failed{"bad", make(chan string, 1)})
+		tell(t, r, failed{name: "bad", to: make(chan string, 1)})
 		synctest.Wait()
 		value.N = 2
 		if got, want := r.Stats().LastFailure, "actor: panic: &{1}"; got != want {

@@ -97,6 +97,7 @@ const (
 	panicAfter
 	exit // runtime.Goexit
 	stopSelf
+	rude    // panics, and then again in Fail
 	outcome // of askNext, told by the actor to itself
 )
 
@@ -104,7 +105,7 @@ const (
 var deeds = []deed{
 	answer, answer, answer, answer, answer, answer, answer, answer, answer, answer, answer, answer,
 	answerTwice, keep, keep, keep, keep, forget, slow, slow, pass, pass, pass, pass, askNext, askNext, askNext, askNext,
-	panicFirst, panicAfter, exit, stopSelf,
+	panicFirst, panicAfter, exit, stopSelf, rude,
 }
 
 // scene is a program under way.
@@ -175,7 +176,7 @@ func run(t *testing.T, program []byte) outcomes {
 // spawn has a slot lived in, unless it is.
 func (s *scene) spawn(i int, p *tape) {
 	o := Options{Name: fmt.Sprint("a", i), Mailbox: []int{1, 2, 8, 64}[p.pick(4)], Reserved: p.pick(4)}
-	pl := &place{id: int(s.ids.Add(1)), scene: s, slot: i, reserved: int64(o.Reserved), last: map[int]int{}, badStarts: uint8(p.pick(128))}
+	pl := &place{id: int(s.ids.Add(1)), scene: s, slot: i, reserved: int64(o.Reserved), last: map[int]int{}, badStarts: uint8(p.pick(128)), manners: p.pick(16)}
 	pl.endsWith(s)
 	r, err := Spawn(s.sys, o, pl.start)
 	switch {
