@@ -107,7 +107,7 @@ func BenchmarkTellFull(b *testing.B) {
 		s := newSystem(b, Config{Runners: 1})
 		release := make(chan struct{})
 		defer close(release)
-		s.Pool().Submit(newJob(func() { <-release }))
+		s.pool.Submit(newJob(func() { <-release }))
 		r := spawn(b, s, Options{Name: "full", Mailbox: places}, receive[*ping](func(*ping) {}))
 		m := &ping{}
 		for r.Tell(m) == nil {

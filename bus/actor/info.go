@@ -12,8 +12,8 @@ import (
 type SystemInfo struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // running, stopping or stopped
-	// Runners is how many goroutines run the actors, Queued how many actors (and
-	// cells that share the pool) have work and wait for one.
+	// Runners is how many goroutines run the actors, Queued how many actors have
+	// work and wait for one.
 	Runners int    `json:"runners"`
 	Queued  int    `json:"queued"`
 	Actors  []Info `json:"actors"` // those that are alive, in the order of spawning

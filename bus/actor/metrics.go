@@ -24,7 +24,7 @@ func newMetrics(s *System) *metrics {
 		restarts: desc("restarts_total", "Starts after a crash that worked.", "actor"),
 		dead: desc("dead_letters_total", "Messages taken and not handled to their end: "+
 			"the actor panicked (reason panic) or they were discarded at its stop (reason stop).", "actor", "reason"),
-		queued: desc("pool_queue_length", "Actors and sessions that have work and wait for a goroutine."),
+		queued: desc("pool_queue_length", "Actors that have work and wait for a goroutine."),
 	}
 }
 

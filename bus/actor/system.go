@@ -60,9 +60,6 @@ func NewSystem(c Config) (*System, error) {
 	return s, nil
 }
 
-// Pool returns the pool that runs the actors, for cells to share. Stop closes it.
-func (s *System) Pool() *Pool { return s.pool }
-
 // Stop stops the actors one by one, the last spawned first, so that an actor may
 // use those that were there before it until its end: each refuses new mail,
 // receives what is in its mailbox and has its Stopped called. When ctx ends,

@@ -108,9 +108,9 @@ func TestStopDeadline(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	tell(t, r, failed{"slow", to})
+	tell(t, r, failed{name: "slow", to: to})
 	for range n {
-		tell(t, r, failed{"m", to})
+		tell(t, r, failed{name: "m", to: to})
 	}
 	if err := s.Stop(ctx); !errors.Is(err, reason) || !strings.Contains(err.Error(), "100 messages") {
 		t.Errorf("Stop: %v, want the context's cause", err)
@@ -157,7 +157,7 @@ ommer_actor_mailbox_capacity{actor="a",system="letters"} 3
 # HELP ommer_actor_mailbox_length Messages that wait in the mailbox.
 # TYPE ommer_actor_mailbox_length gauge
 ommer_actor_mailbox_length{actor="a",system="letters"} 1
-# HELP ommer_actor_pool_queue_length Actors and sessions that have work and wait for a goroutine.
+# HELP ommer_actor_pool_queue_length Actors that have work and wait for a goroutine.
 # TYPE ommer_actor_pool_queue_length gauge
 ommer_actor_pool_queue_length{system="letters"} 0
 # HELP ommer_actor_received_total Messages taken out of the mailbox.
