@@ -87,11 +87,11 @@
 //	asked and answered (Ask)                 1.5         1.5         1.3
 //
 // A message costs less where there are many in a row, since one look takes a batch
-// out of the mailbox. A refusal is counted, which takes the mailbox's lock: 20 ns
-// in place of 5. A question pays for a pool's goroutine to be woken by a lock and
-// not by the runtime's own handing-over, and for the promise of one outcome; it
-// allocates 4 objects, 184 bytes, in place of 1 and 128. Telling allocates nothing.
-// These are medians of nine runs, on two processors that had other work, of
+// out of the mailbox. A refusal is counted, which takes the mailbox's lock. A
+// question pays for a pool's goroutine to be woken by a lock and not by the
+// runtime's own handing-over, and for the promise of one outcome; it allocates 4
+// objects, 184 bytes, in place of 1 and 128. Telling allocates nothing. These are
+// medians of nine runs, on two processors that had other work, of
 //
 //	go test -run '^$' -bench 'Tell|Ask' ./bus/actor
 //
@@ -99,6 +99,11 @@
 //
 // TestPrograms and FuzzPrograms run random programs of all of the above and follow
 // each message to its end; -programs 5000 runs more of them.
+//
+// # Locks
+//
+// There is one in each mailbox, actor, pool and system. None is held while another
+// is taken or while the user's code is called, so their order does not matter.
 //
 // # Limits
 //
