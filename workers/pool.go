@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ommer/ommer/bus/actor"
 	"github.com/ommer/ommer/schema"
@@ -57,11 +56,7 @@ func New(c Config) (*Pool, error) {
 	p := &Pool{cfg: cfg, seed: maphash.MakeSeed(), unregister: func() {}}
 	p.asks.New = func() any { return new(ask) }
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	reg := cfg.Registerer
-	if reg != nil {
-		reg = prometheus.WrapRegistererWith(prometheus.Labels{"system": "workers"}, reg)
-	}
-	p.system, err = actor.NewSystem(actor.Config{Logger: cfg.Logger, Registerer: reg})
+	p.system, err = actor.NewSystem(actor.Config{Name: "workers", Logger: cfg.Logger, Registerer: cfg.Registerer})
 	if err != nil {
 		p.cancel()
 		return nil, fmt.Errorf("workers: %w", err)
@@ -142,6 +137,10 @@ func (p *Pool) Ready() error {
 	}
 	return p.cfg.Source.Ready()
 }
+
+// Actors is a page that shows the shards and what became of them, for the
+// operator's listener.
+func (p *Pool) Actors() http.Handler { return p.system }
 
 // Run blocks until ctx ends, then stops the Pool within Config.StopTimeout.
 func (p *Pool) Run(ctx context.Context) error {

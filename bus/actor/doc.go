@@ -20,7 +20,7 @@
 //
 //	func (r *register) Receive(m enter) { r.names[m.name]++ }
 //
-//	sys, err := actor.NewSystem(actor.Config{Logger: log, Registerer: reg})
+//	sys, err := actor.NewSystem(actor.Config{Name: "registry", Logger: log, Registerer: reg})
 //	ref, err := actor.Spawn(sys, actor.Options{Name: "register"},
 //		func(*actor.Ref[enter]) (actor.Actor[enter], error) {
 //			return &register{names: map[string]int{}}, nil
@@ -70,6 +70,41 @@
 // or answer in Stopped those who wait), receives what it has, and has its Stopped
 // called. When the context ends first, what is left is failed.
 //
+// # Seeing them
+//
+// A System is a page for the operator's listener: itself, the supervisor, and
+// below it its actors with their state, mailbox, crashes and dead letters. The
+// metrics ommer_actor_... are the same figures.
+//
+// # What it costs
+//
+// Against a goroutine that receives from a channel with as many places, the time
+// for one message is so many times that of the channel:
+//
+//	                                    1 sender  2 senders  64 senders
+//	told and received                        0.5        0.75         0.9
+//	refused, since there is no place           5
+//	asked and answered (Ask)                 1.5         1.5         1.3
+//
+// A message costs less where there are many in a row, since one look takes a batch
+// out of the mailbox. A refusal is counted, which takes the mailbox's lock. A
+// question pays for a pool's goroutine to be woken by a lock and not by the
+// runtime's own handing-over, and for the promise of one outcome; it allocates 4
+// objects, 184 bytes, in place of 1 and 128. Telling allocates nothing. These are
+// medians of nine runs, on two processors that had other work, of
+//
+//	go test -run '^$' -bench 'Tell|Ask' ./bus/actor
+//
+// # What is tested
+//
+// TestPrograms and FuzzPrograms run random programs of all of the above and follow
+// each message to its end; -programs 5000 runs more of them.
+//
+// # Locks
+//
+// There is one in each mailbox, actor, pool and system. None is held while another
+// is taken or while the user's code is called, so their order does not matter.
+//
 // # Limits
 //
 //   - a mailbox: Options.Mailbox (default 1024) and Options.Reserved (default 0)
@@ -80,6 +115,6 @@
 // # What this package does not do
 //
 // It knows nothing of what its users say to each other, and imports nothing of
-// the project. There are no addresses beyond a [Ref], no trees of supervisors, no
-// priorities, and no mail between processes: that is the bus.
+// the project. There are no addresses beyond a [Ref], no supervisors of supervisors,
+// no priorities, and no mail between processes: that is the bus.
 package actor

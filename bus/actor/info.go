@@ -1,14 +1,25 @@
 package actor
 
 import (
-	"encoding/json"
-	"net/http"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 )
 
-// Info is what can be seen of an actor from outside. As JSON it is one entry of
-// what System.ServeHTTP answers.
+// SystemInfo is what can be seen of a system from outside: the supervisor and,
+// below it, the actors that it restarts. System.ServeHTTP answers it as JSON.
+type SystemInfo struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // running, stopping or stopped
+	// Runners is how many goroutines run the actors, Queued how many actors have
+	// work and wait for one.
+	Runners int    `json:"runners"`
+	Queued  int    `json:"queued"`
+	Actors  []Info `json:"actors"` // those that are alive, in the order of spawning
+}
+
+// Info is what can be seen of an actor from outside.
 type Info struct {
 	Name string `json:"name"`
 	// State is running (it has work), idle, restarting (it crashed and pauses),
@@ -23,9 +34,12 @@ type Info struct {
 	// found it full.
 	Received uint64 `json:"received"`
 	Refused  uint64 `json:"refused"`
-	// Restarts counts the starts that worked after a crash.
+	// Crashes counts the panics and the starts that failed after one, Restarts the
+	// starts that worked.
+	Crashes  uint64 `json:"crashes"`
 	Restarts uint64 `json:"restarts"`
-	// LastFailure is the reason of the last crash, empty if there was none.
+	// LastFailure is the reason of the last crash, empty if there was none: one
+	// line, cut where it is very long. The log has all of it, and the stack.
 	LastFailure   string      `json:"last_failure,omitempty"`
 	LastFailureAt time.Time   `json:"last_failure_at,omitzero"`
 	DeadLetters   DeadLetters `json:"dead_letters"`
@@ -63,10 +77,43 @@ func (p *proc) info() Info {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i.Restarts = p.restarts
+	i.Crashes, i.Restarts = p.crashes, p.restarts
+	i.LastFailure, i.LastFailureAt = p.last, p.lastAt
 	i.DeadLetters = DeadLetters{Panic: p.panicked, Stop: p.discarded}
-	if p.last != nil {
-		i.LastFailure, i.LastFailureAt = p.last.Error(), p.lastAt
+	return i
+}
+
+// maxReason bounds LastFailure, in bytes: what somebody panicked with may be of
+// any size.
+const maxReason = 256
+
+// reason returns an error as one line of bounded length.
+func reason(err error) string {
+	const more = "..."
+	s := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, err.Error())
+	if len(s) > maxReason {
+		s = strings.ToValidUTF8(s[:maxReason-len(more)], "") + more
+	}
+	return s
+}
+
+// Info returns what can be seen of the system and of its actors.
+func (s *System) Info() SystemInfo {
+	i := SystemInfo{Name: s.name, State: "running", Runners: s.pool.Size(), Queued: s.pool.Queued(), Actors: s.Actors()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		i.State = "stopping"
+		select {
+		case <-s.done:
+			i.State = "stopped"
+		default:
+		}
 	}
 	return i
 }
@@ -82,19 +129,4 @@ func (s *System) Actors() []Info {
 		infos[i] = p.info()
 	}
 	return infos
-}
-
-// ServeHTTP answers GET with Actors as a JSON array. It is for the operator's
-// listener: the reasons of failures are in it.
-func (s *System) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(s.Actors()); err != nil {
-		// Infos can always be encoded: the client has gone away.
-		s.log.Debug("actors not sent", "error", err)
-	}
 }

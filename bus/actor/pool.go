@@ -15,8 +15,8 @@ type Runner interface {
 }
 
 // Pool runs what has work, in the order of submission but for what is bulk, on a
-// fixed number of goroutines. A Run should be short and must not block: it would hold one of
-// them.
+// fixed number of goroutines. A Run should be short and must not block: it would
+// hold one of them.
 type Pool struct {
 	size    int
 	workers sync.WaitGroup
@@ -55,9 +55,9 @@ func NewPool(n int) *Pool {
 // What is submitted after Close has returned is not run.
 func (p *Pool) Submit(r Runner) { p.submit(&p.queue, r) }
 
-// SubmitBulk is Submit for a run that takes long: it waits until nothing else does, but
-// not for ever. So the many that take little do not stand behind the few that take
-// much.
+// SubmitBulk is Submit for a run that takes long: it waits until nothing else does,
+// but not for ever. So the many that take little do not stand behind the few that
+// take much.
 func (p *Pool) SubmitBulk(r Runner) { p.submit(&p.bulk, r) }
 
 // bulkEvery is how often one of bulk is taken while there is always something else.
@@ -106,10 +106,18 @@ func (p *Pool) Queued() int {
 
 // serve is one of the pool's goroutines.
 func (p *Pool) serve() {
-	defer p.workers.Done()
+	over := false
+	defer func() {
+		if !over { // runtime.Goexit, in a run or in Crashed, ends this goroutine
+			p.workers.Add(1)
+			go p.serve()
+		}
+		p.workers.Done()
+	}()
 	for {
 		crashed, err := p.runAll()
 		if crashed == nil {
+			over = true
 			return
 		}
 		crashed.Crashed(err)
@@ -131,13 +139,10 @@ func (p *Pool) runAll() (crashed Crasher, err error) {
 			if reason != nil {
 				panic(reason)
 			}
-			p.replace()
 			return
 		}
 		crashed, err = c, &PanicError{Value: reason, Stack: debug.Stack()}
-		if reason == nil {
-			// runtime.Goexit cannot be stopped: this goroutine ends here.
-			p.replace()
+		if reason == nil { // runtime.Goexit cannot be stopped: nothing is returned
 			c.Crashed(err)
 		}
 	}()
@@ -150,12 +155,6 @@ func (p *Pool) runAll() (crashed Crasher, err error) {
 		running = r
 		r.Run()
 	}
-}
-
-// replace starts a goroutine for one that is being ended by runtime.Goexit.
-func (p *Pool) replace() {
-	p.workers.Add(1)
-	go p.serve()
 }
 
 // next waits for work. It returns nil when the pool is closing and has none.

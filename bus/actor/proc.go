@@ -25,14 +25,16 @@ type proc struct {
 
 	// The rest belongs to the run, but for what mu guards.
 	stopping bool
+	lastTry  bool // start was called at a stop and has not made a value
 	backoff  backoff
 	pause    *time.Timer
 
 	mu        sync.Mutex
+	crashes   uint64
 	restarts  uint64
 	panicked  uint64 // messages failed by a panic
 	discarded uint64 // messages failed at the stop
-	last      error
+	last      string // reason of the last crash
 	lastAt    time.Time
 }
 
@@ -41,8 +43,8 @@ type proc struct {
 type typed interface {
 	begin() error
 	receive(n int) (received int)
-	crashed(err error) (failed int)
-	discard(err error) int
+	crashed(err error)
+	discard(err error)
 	stopped()
 	close()
 	mail() mailStats
@@ -133,21 +135,21 @@ func (p *proc) Run() {
 // Crashed is called by the pool after a panic in a run. What is contained
 // elsewhere does not get here: it was in Receive, or a runtime.Goexit anywhere.
 func (p *proc) Crashed(err error) {
-	if status(p.status.Load()) == stopped {
-		return
-	}
+	// Deferred, as a runtime.Goexit in what crash calls must not end the actor too.
+	defer p.pool.Submit(p)
 	p.crash(err)
-	p.pool.Submit(p)
 }
 
-// crash ends the actor's value and arranges for the next. It leaves the status at
-// restarting.
+// crash arranges for the next value and ends the one there is. It leaves the status
+// at restarting.
 func (p *proc) crash(err error) {
-	failed := p.typed.crashed(err)
 	now := time.Now()
+	// The reason is put into words here: what was panicked with may be memory that
+	// others write to, and is not kept.
+	last := reason(err)
 	p.mu.Lock()
-	p.panicked += uint64(failed)
-	p.last, p.lastAt = err, now
+	p.crashes++
+	p.last, p.lastAt = last, now
 	p.mu.Unlock()
 	p.status.Store(uint32(restarting))
 	var pause time.Duration
@@ -156,6 +158,7 @@ func (p *proc) crash(err error) {
 		p.pause = time.AfterFunc(pause, func() { p.signal(sigWake) })
 	}
 	p.logCrash("Receive", err, slog.Duration("restart_in", pause))
+	p.typed.crashed(err)
 }
 
 // restart makes the next value. When that fails, it is a crash too, and at a stop
@@ -164,14 +167,15 @@ func (p *proc) restart() {
 	if p.pause != nil {
 		p.pause.Stop()
 	}
-	if p.stopping && (p.killed.Load() || p.typed.mail().length == 0) {
+	if p.stopping && (p.lastTry || p.killed.Load() || p.typed.mail().length == 0) {
 		return
 	}
-	err := guard(p.typed.begin)
-	if err != nil {
+	p.lastTry = p.stopping
+	if err := guard(p.typed.begin); err != nil {
 		p.crash(err)
 		return
 	}
+	p.lastTry = false
 	p.mu.Lock()
 	p.restarts++
 	p.mu.Unlock()
@@ -179,23 +183,24 @@ func (p *proc) restart() {
 	p.status.Store(uint32(up))
 }
 
-// finish ends the actor: nobody is left waiting.
+// finish ends the actor: nobody is left waiting. A runtime.Goexit in what it calls
+// is a crash, after which it begins again with what is left to do.
 func (p *proc) finish() {
-	// Deferred, so that a runtime.Goexit in what is called does not leave those
-	// waiting who wait for the stop.
-	defer func() {
-		p.status.Store(uint32(stopped))
-		p.sys.remove(p)
-		close(p.done)
-	}()
 	if p.pause != nil {
 		p.pause.Stop()
 	}
-	n := p.typed.discard(ErrStopped)
-	p.mu.Lock()
-	p.discarded += uint64(n)
-	p.mu.Unlock()
+	p.typed.discard(ErrStopped)
 	p.typed.stopped()
+	p.status.Store(uint32(stopped))
+	p.sys.remove(p)
+	close(p.done)
+}
+
+// dead counts a dead letter.
+func (p *proc) dead(count *uint64) {
+	p.mu.Lock()
+	*count++
+	p.mu.Unlock()
 }
 
 // contain calls f and logs a panic in it.

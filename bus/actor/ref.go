@@ -128,31 +128,28 @@ func (r *body[M]) receive(n int) (received int) {
 	return received
 }
 
-// crashed drops the dead value after it and the message were told. It returns
-// how many messages that failed.
-func (r *body[M]) crashed(err error) (failed int) {
+// crashed drops the dead value, and tells it and the message.
+func (r *body[M]) crashed(err error) {
 	var zero M
 	m, a, received := r.current, r.actor, r.receiving
 	r.current, r.actor, r.receiving = zero, nil, false
+	if c, ok := a.(Crasher); ok { // deferred, in case that Fail ends the goroutine
+		defer r.proc.contain("Crashed", func() { c.Crashed(err) })
+	}
 	if received {
-		failed = 1
+		r.proc.dead(&r.proc.panicked)
 		r.fail(m, err)
 	}
-	if c, ok := a.(Crasher); ok {
-		r.proc.contain("Crashed", func() { c.Crashed(err) })
-	}
-	return failed
 }
 
 // discard fails what is in the mailbox.
-func (r *body[M]) discard(err error) (n int) {
+func (r *body[M]) discard(err error) {
 	for r.box.look(batch) {
 		for m, ok := r.box.take(); ok; m, ok = r.box.take() {
-			n++
+			r.proc.dead(&r.proc.discarded)
 			r.fail(m, err)
 		}
 	}
-	return n
 }
 
 func (r *body[M]) fail(m M, err error) {

@@ -88,6 +88,7 @@ func TestSpawnErrors(t *testing.T) {
 type failed struct {
 	name string
 	to   chan<- string
+	then func() // at the end of Fail; may be nil
 }
 
 func (m failed) Fail(err error) {
@@ -99,6 +100,9 @@ func (m failed) Fail(err error) {
 	default:
 		m.to <- m.name + " " + err.Error()
 	}
+	if m.then != nil {
+		m.then()
+	}
 }
 
 func TestSpawnFailsWhatStartHadTold(t *testing.T) {
@@ -107,7 +111,7 @@ func TestSpawnFailsWhatStartHadTold(t *testing.T) {
 	var self *Ref[failed]
 	if _, err := Spawn(s, Options{Name: "a"}, func(r *Ref[failed]) (Actor[failed], error) {
 		self = r
-		tell(t, r, failed{"m", to})
+		tell(t, r, failed{name: "m", to: to})
 		return nil, errors.New("reason")
 	}); err == nil {
 		t.Fatal("Spawn worked")
@@ -264,7 +268,7 @@ func chanValues[T any](ch <-chan T) func(func(T) bool) {
 func TestBatchYields(t *testing.T) {
 	s := newSystem(t, Config{Runners: 1})
 	held := make(chan struct{})
-	s.Pool().Submit(newJob(func() { <-held })) // until all mail is there
+	s.pool.Submit(newJob(func() { <-held })) // until all mail is there
 	busy, before := 0, 0
 	r1 := spawn(t, s, Options{Name: "busy", Mailbox: 10 * batch}, receive[int](func(int) { busy++ }))
 	done := make(chan struct{})

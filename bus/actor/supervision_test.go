@@ -111,7 +111,7 @@ func TestRestart(t *testing.T) {
 		to := make(chan string, 10)
 		f := &fickle{t: t, on: map[string]func(){"bad": boom}}
 		r := f.spawn(s, Options{Name: "a", Mailbox: 2})
-		tell(t, r, failed{"good", to}, failed{"bad", to})
+		tell(t, r, failed{name: "good", to: to}, failed{name: "bad", to: to})
 		synctest.Wait()
 		if got := <-to; got != "bad panic" {
 			t.Errorf("failed: %q, want the message that was being received", got)
@@ -121,8 +121,8 @@ func TestRestart(t *testing.T) {
 			t.Errorf("during the pause: %+v", i)
 		}
 		// Mail stays in the mailbox during the pause, as much as fits.
-		tell(t, r, failed{"1", to}, failed{"2", to})
-		if err := r.Tell(failed{"3", to}); !errors.Is(err, ErrFull) {
+		tell(t, r, failed{name: "1", to: to}, failed{name: "2", to: to})
+		if err := r.Tell(failed{name: "3", to: to}); !errors.Is(err, ErrFull) {
 			t.Errorf("Tell to a full mailbox in the pause: %v, want ErrFull", err)
 		}
 		synctest.Wait()
@@ -150,7 +150,7 @@ func TestRestartPauses(t *testing.T) {
 		r := f.spawn(s, Options{Name: "a"})
 		crash := func() time.Duration {
 			began, starts := time.Now(), f.started()
-			tell(t, r, failed{"bad", make(chan string, 1)})
+			tell(t, r, failed{name: "bad", to: make(chan string, 1)})
 			for f.started() == starts {
 				time.Sleep(time.Millisecond)
 				synctest.Wait()
@@ -192,7 +192,7 @@ func TestRestartFails(t *testing.T) {
 			return nil
 		}
 		r := f.spawn(s, Options{Name: "a"})
-		tell(t, r, failed{"bad", make(chan string, 1)}, failed{"good", make(chan string, 1)})
+		tell(t, r, failed{name: "bad", to: make(chan string, 1)}, failed{name: "good", to: make(chan string, 1)})
 		time.Sleep(time.Second)
 		synctest.Wait()
 		f.wantNotes("crashed good")
@@ -208,7 +208,7 @@ func TestGoexitInReceive(t *testing.T) {
 		f := &fickle{t: t, on: map[string]func(){"bad": runtime.Goexit}}
 		r := f.spawn(s, Options{Name: "a"})
 		to := make(chan string, 1)
-		tell(t, r, failed{"bad", to}, failed{"good", to})
+		tell(t, r, failed{name: "bad", to: to}, failed{name: "good", to: to})
 		if got := <-to; got != "bad panic" {
 			t.Errorf("got %q", got)
 		}
@@ -216,6 +216,58 @@ func TestGoexitInReceive(t *testing.T) {
 		synctest.Wait()
 		f.wantNotes("crashed good")
 	})
+}
+
+// TestGoexitElsewhere: what else the runtime calls may end its goroutine too, and
+// nobody is left waiting for that: not who told, not who stops.
+func TestGoexitElsewhere(t *testing.T) {
+	for _, where := range []string{"crashed", "stopped", "fail", "discard"} {
+		t.Run(where, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSystem(t, Config{Runners: 1, Logger: slog.New(slog.DiscardHandler)})
+				to := make(chan string, 10)
+				f := &fickle{t: t, on: map[string]func(){"bad": boom, where: runtime.Goexit}}
+				rude := func(name string) failed { return failed{name, to, runtime.Goexit} }
+				bad, notes := failed{name: "bad", to: to}, "crashed good stopped"
+				switch where {
+				case "fail":
+					bad = rude("bad")
+				case "discard":
+					f.start = func(n int) error {
+						if n > 1 {
+							return errors.New("reason")
+						}
+						return nil
+					}
+					notes = "crashed"
+				}
+				r := f.spawn(s, Options{Name: "a"})
+				tell(t, r, bad)
+				if where == "discard" { // there is never another value to receive these
+					tell(t, r, rude("1"), rude("2"))
+				} else {
+					tell(t, r, failed{name: "good", to: to})
+					time.Sleep(firstPause)
+				}
+				synctest.Wait()
+				if err := s.Stop(context.Background()); err != nil {
+					t.Error(err)
+				}
+				f.wantNotes(notes)
+				close(to)
+				want := []string{"bad panic"}
+				if where == "discard" {
+					want = append(want, "1 stopped", "2 stopped")
+				}
+				if got := slices.Collect(chanValues(to)); !slices.Equal(got, want) {
+					t.Errorf("failed: %q, want %q", got, want)
+				}
+				if i := r.Stats(); i.DeadLetters.Total() != uint64(len(want)) || i.State != "stopped" {
+					t.Errorf("%+v", i)
+				}
+			})
+		})
+	}
 }
 
 // TestContained: panics in what the runtime calls besides Receive change nothing
@@ -228,7 +280,7 @@ func TestContained(t *testing.T) {
 		r := f.spawn(s, Options{Name: "a"})
 		to := make(chan string)
 		close(to) // so that Fail panics
-		tell(t, r, failed{"bad", to}, failed{"good", to})
+		tell(t, r, failed{name: "bad", to: to}, failed{name: "good", to: to})
 		time.Sleep(firstPause)
 		synctest.Wait()
 		f.wantNotes("crashed good")
@@ -262,6 +314,12 @@ func TestStopDuringPause(t *testing.T) {
 			}
 			return nil
 		}, "crashed", "bad panic 1 stopped 2 stopped"},
+		{"start ends its goroutine", []string{"1", "2"}, func(n int) error {
+			if n > 1 {
+				runtime.Goexit()
+			}
+			return nil
+		}, "crashed", "bad panic 1 stopped 2 stopped"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -269,10 +327,10 @@ func TestStopDuringPause(t *testing.T) {
 				f := &fickle{t: t, on: map[string]func(){"bad": boom}, start: tt.start}
 				to := make(chan string, 10)
 				r := f.spawn(s, Options{Name: "a"})
-				tell(t, r, failed{"bad", to})
+				tell(t, r, failed{name: "bad", to: to})
 				synctest.Wait()
 				for _, m := range tt.mail {
-					tell(t, r, failed{m, to})
+					tell(t, r, failed{name: m, to: to})
 				}
 				began := time.Now()
 				if err := s.Stop(context.Background()); err != nil {

@@ -12,6 +12,8 @@ import (
 
 // Config are the settings of a System. The zero value is usable.
 type Config struct {
+	// Name is shown in metrics and Info. Default: actors.
+	Name string
 	// Logger gets a line for each crash. Default: none.
 	Logger *slog.Logger
 	// Registerer takes the metrics until Stop. Default: none.
@@ -24,6 +26,7 @@ type Config struct {
 // System is a set of actors and the pool that runs them. All methods may be
 // called from any goroutine.
 type System struct {
+	name    string
 	log     *slog.Logger
 	reg     prometheus.Registerer // nil: none
 	metrics *metrics
@@ -39,7 +42,10 @@ type System struct {
 // NewSystem starts a system without actors. Its error is that of registering the
 // metrics. Stop ends it.
 func NewSystem(c Config) (*System, error) {
-	s := &System{log: c.Logger, reg: c.Registerer, done: make(chan struct{})}
+	s := &System{name: c.Name, log: c.Logger, reg: c.Registerer, done: make(chan struct{})}
+	if s.name == "" {
+		s.name = "actors"
+	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -53,9 +59,6 @@ func NewSystem(c Config) (*System, error) {
 	}
 	return s, nil
 }
-
-// Pool returns the pool that runs the actors, for cells to share. Stop closes it.
-func (s *System) Pool() *Pool { return s.pool }
 
 // Stop stops the actors one by one, the last spawned first, so that an actor may
 // use those that were there before it until its end: each refuses new mail,

@@ -2,9 +2,7 @@ package actor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -110,9 +108,9 @@ func TestStopDeadline(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	tell(t, r, failed{"slow", to})
+	tell(t, r, failed{name: "slow", to: to})
 	for range n {
-		tell(t, r, failed{"m", to})
+		tell(t, r, failed{name: "m", to: to})
 	}
 	if err := s.Stop(ctx); !errors.Is(err, reason) || !strings.Contains(err.Error(), "100 messages") {
 		t.Errorf("Stop: %v, want the context's cause", err)
@@ -127,37 +125,18 @@ func TestStopDeadline(t *testing.T) {
 	}
 }
 
-func TestActors(t *testing.T) {
-	s := newSystem(t, Config{})
-	spawn(t, s, Options{Name: "a", Mailbox: 7}, receive[int](func(int) {}))
-	spawn(t, s, Options{Name: "b"}, receive[int](func(int) {}))
-	rec := httptest.NewRecorder()
-	s.ServeHTTP(rec, httptest.NewRequest("GET", "/actors", nil))
-	var got []Info
-	if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" || got[0].MailboxCap != 7 || got[1].MailboxCap != DefaultMailbox {
-		t.Errorf("got %s", rec.Body)
-	}
-	if strings.Contains(rec.Body.String(), "last_failure") {
-		t.Errorf("a failure of actors that have not failed: %s", rec.Body)
-	}
-	rec = httptest.NewRecorder()
-	s.ServeHTTP(rec, httptest.NewRequest("POST", "/actors", nil))
-	if rec.Code != 405 || rec.Header().Get("Allow") != "GET, HEAD" {
-		t.Errorf("POST: %d, Allow %q", rec.Code, rec.Header().Get("Allow"))
-	}
-}
-
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	s := newSystem(t, Config{Registerer: reg})
-	if _, err := NewSystem(Config{Registerer: reg}); err == nil {
-		t.Error("a second system on the same registry was accepted")
+	s := newSystem(t, Config{Name: "letters", Registerer: reg})
+	if _, err := NewSystem(Config{Name: "letters", Registerer: reg}); err == nil {
+		t.Error("a second system of that name was accepted on the same registry")
+	}
+	other := newSystem(t, Config{Registerer: reg})
+	if err := other.Stop(t.Context()); err != nil { // and takes nobody else's metrics along
+		t.Error(err)
 	}
 	entered, leave := make(chan struct{}), make(chan struct{})
-	r := spawn(t, s, Options{Name: "a", Mailbox: 1}, receive[int](func(int) { entered <- struct{}{}; <-leave }))
+	r := spawn(t, s, Options{Name: "a", Mailbox: 1, Reserved: 2}, receive[int](func(int) { entered <- struct{}{}; <-leave }))
 	tell(t, r, 1)
 	<-entered
 	tell(t, r, 2)
@@ -165,25 +144,31 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `
+# HELP ommer_actor_crashes_total Panics of the actor, and starts after one that failed.
+# TYPE ommer_actor_crashes_total counter
+ommer_actor_crashes_total{actor="a",system="letters"} 0
 # HELP ommer_actor_dead_letters_total Messages taken and not handled to their end: the actor panicked (reason panic) or they were discarded at its stop (reason stop).
 # TYPE ommer_actor_dead_letters_total counter
-ommer_actor_dead_letters_total{actor="a",reason="panic"} 0
-ommer_actor_dead_letters_total{actor="a",reason="stop"} 0
+ommer_actor_dead_letters_total{actor="a",reason="panic",system="letters"} 0
+ommer_actor_dead_letters_total{actor="a",reason="stop",system="letters"} 0
+# HELP ommer_actor_mailbox_capacity Places in the mailbox, those reserved for answers included.
+# TYPE ommer_actor_mailbox_capacity gauge
+ommer_actor_mailbox_capacity{actor="a",system="letters"} 3
 # HELP ommer_actor_mailbox_length Messages that wait in the mailbox.
 # TYPE ommer_actor_mailbox_length gauge
-ommer_actor_mailbox_length{actor="a"} 1
-# HELP ommer_actor_pool_queue_length Actors and sessions that have work and wait for a goroutine.
+ommer_actor_mailbox_length{actor="a",system="letters"} 1
+# HELP ommer_actor_pool_queue_length Actors that have work and wait for a goroutine.
 # TYPE ommer_actor_pool_queue_length gauge
-ommer_actor_pool_queue_length 0
+ommer_actor_pool_queue_length{system="letters"} 0
 # HELP ommer_actor_received_total Messages taken out of the mailbox.
 # TYPE ommer_actor_received_total counter
-ommer_actor_received_total{actor="a"} 1
+ommer_actor_received_total{actor="a",system="letters"} 1
 # HELP ommer_actor_refused_total Messages refused because the mailbox was full.
 # TYPE ommer_actor_refused_total counter
-ommer_actor_refused_total{actor="a"} 1
-# HELP ommer_actor_restarts_total Restarts after a crash.
+ommer_actor_refused_total{actor="a",system="letters"} 1
+# HELP ommer_actor_restarts_total Starts after a crash that worked.
 # TYPE ommer_actor_restarts_total counter
-ommer_actor_restarts_total{actor="a"} 0
+ommer_actor_restarts_total{actor="a",system="letters"} 0
 `
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
 		t.Error(err)
@@ -199,5 +184,5 @@ ommer_actor_restarts_total{actor="a"} 0
 	if n, err := testutil.GatherAndCount(reg); n != 0 || err != nil {
 		t.Errorf("%d metrics after the stop, %v", n, err)
 	}
-	newSystem(t, Config{Registerer: reg}) // the registry is free again
+	newSystem(t, Config{Name: "letters", Registerer: reg}) // the registry is free again
 }

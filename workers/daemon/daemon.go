@@ -96,6 +96,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 		return nil
 	})
 	cfg.Admin.Check("upstream", d.nodes.Ready)
+	cfg.Admin.Handle("GET /actors", d.pool.Actors())
 	return d, nil
 }
 
