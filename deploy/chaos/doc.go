@@ -11,8 +11,7 @@
 // 5 s, which some faults outlast and some do not; connections of an edge that leaves
 // drain for 3 s; and workers may keep a tenth of the chain, so that upstreams are asked all
 // the time. These take 20 ms for an answer, as nodes elsewhere do, so that at any time
-// some questions are on their way. Edges and workers name all three servers, and use
-// one of them at a time, as they do by themselves.
+// some questions are on their way. Edges and workers are given all three servers.
 //
 // All of it is in process, network and mount namespaces that the program makes for itself
 // first (sandbox.go), with files in memory. So the machine's own network is not touched, runs do
