@@ -71,17 +71,17 @@ var kinds = []kind{
 
 	{"restart edge", edge, term, revive, []excuse{crossed}},
 	{"restart worker", worker, term, revive, nil},
-	{"restart server", server, term, revive, []excuse{lostOnBus}},
+	{"restart server", server, term, revive, nil},
 	{"lame duck server", server, lameDuck, revive, nil},
 
-	{"pause edge", edge, freeze, thaw, []excuse{stalled, lostOnBus}},
+	{"pause edge", edge, freeze, thaw, []excuse{stalled}},
 	{"pause worker", worker, freeze, thaw, []excuse{lostOnBus}},
 	{"pause server", server, freeze, thaw, []excuse{lostOnBus}},
 	{"pause upstream", upstream, freeze, thaw, nil},
 
-	{"cut edge-server", edge, cut(linkInUse, bothWays), mend, []excuse{lostOnBus}},
-	{"cut edge->server", edge, cut(linkInUse, toPeer), mend, []excuse{lostOnBus}},
-	{"cut server->edge", edge, cut(linkInUse, fromPeer), mend, []excuse{lostOnBus}},
+	{"cut edge-server", edge, cut(linkInUse, bothWays), mend, nil},
+	{"cut edge->server", edge, cut(linkInUse, toPeer), mend, nil},
+	{"cut server->edge", edge, cut(linkInUse, fromPeer), mend, nil},
 	{"cut edge-servers", edge, cut(allServers, bothWays), mend, []excuse{isolated}},
 	{"cut worker-server", worker, cut(linkInUse, bothWays), mend, []excuse{lostOnBus}},
 	{"cut worker->server", worker, cut(linkInUse, toPeer), mend, []excuse{lostOnBus}},
