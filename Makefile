@@ -1,5 +1,5 @@
 # `make help` lists what there is. Everything needs only Go and make, except `e2e`,
-# `clients`, `hostile` and the benches, which say what they fetch.
+# `clients`, `hostile`, `chaos` and the benches, which say what they need.
 
 GO       ?= go
 BIN      := bin
@@ -13,7 +13,7 @@ CLIENTS  := deploy/e2e/clients/node_modules/.package-lock.json
 GETH     := github.com/ethereum/go-ethereum/cmd/geth@v1.17.8
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race fuzz bench bench-connections e2e clients hostile lint golden cross clean
+.PHONY: help build run test race fuzz bench bench-connections e2e clients hostile chaos lint golden cross clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench-connections: build $(BIN)/nats-server $(BIN)/geth ## 150,000 connections h
 
 hostile: build $(BIN)/nats-server ## Attackers on a running edge beside honest clients: ends, memory, latency; HOSTILE=--short
 	$(GO) run ./deploy/hostile --bin $(CURDIR)/$(BIN) $(HOSTILE)
+
+chaos: build $(BIN)/nats-server ## A deployment whose parts die, freeze and lose each other, under checked load; Linux, root; CHAOS='--duration 10m --seed N'
+	$(GO) run ./deploy/chaos --bin $(CURDIR)/$(BIN) $(CHAOS)
 
 lint: ## gofmt, go vet and golangci-lint
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these'; exit 1; }

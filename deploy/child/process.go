@@ -73,6 +73,18 @@ func Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 // PID is the id of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
+// Signal sends a signal to the process. One that has ended takes none, which is no
+// error: it may end at any time.
+func (p *Process) Signal(s syscall.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("%v to %s: %w", s, p.name, err)
+	}
+	return nil
+}
+
+// Ended is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} { return p.done }
+
 // stopTimeout is how long a process may take to leave before it is killed.
 const stopTimeout = 15 * time.Second
 
@@ -81,8 +93,8 @@ func (p *Process) Stop() error {
 	if p == nil {
 		return nil
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("stop %s: %w", p.name, err)
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		return err
 	}
 	select {
 	case <-p.done:

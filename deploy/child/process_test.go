@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -39,6 +40,26 @@ func TestProcess(t *testing.T) {
 	}
 	if err := (*Process)(nil).Stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A process that has ended says so, and takes no signal.
+func TestSignal(t *testing.T) {
+	p, err := Start(t.TempDir(), "sleep", "/bin/sleep", "1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.Ended():
+		t.Fatal("it has ended by itself")
+	default:
+	}
+	if err := p.Signal(syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	<-p.Ended()
+	if err := p.Signal(syscall.SIGKILL); err != nil {
+		t.Errorf("a signal to one that has ended: %v", err)
 	}
 }
 

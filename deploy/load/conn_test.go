@@ -208,9 +208,16 @@ func TestFailures(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = c.Ask(0)
+			if got, want := c.Closed(), tt.want == load.KindProtocol || tt.want == load.KindClosed; got != want {
+				t.Errorf("closed: %v, want %v", got, want)
+			}
 			c.Close()
 			if got := kindOf(err); got != tt.want {
 				t.Errorf("got %v, want %v", err, tt.want)
+			}
+			excusable := tt.want == load.KindClosed || strings.HasPrefix(tt.want, "HTTP status") || strings.HasPrefix(tt.want, "JSON-RPC error")
+			if f, ok := errors.AsType[*load.Failure](err); ok && f.Wrong() == excusable {
+				t.Errorf("wrong: %v, want %v", f.Wrong(), !excusable)
 			}
 			if err != nil && strings.Contains(err.Error(), "key") {
 				t.Errorf("the key is in %q", err)

@@ -307,6 +307,10 @@ func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	return socket.SyscallConn()
 }
 
+// Closed says whether the connection was closed: by an answer after which its server
+// keeps it no longer, or by a failure.
+func (c *Conn) Closed() bool { return c.last }
+
 // Close closes the connection.
 func (c *Conn) Close() error { return c.net().Close() }
 

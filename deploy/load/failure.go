@@ -57,6 +57,9 @@ func unanswered() *Failure { return &Failure{KindUnanswered, ""} }
 // wrongKinds are those that no server may ever cause, whatever its load.
 var wrongKinds = map[string]bool{KindForm: true, KindID: true, KindWrong: true, KindTwice: true, KindProtocol: true}
 
+// Wrong says whether it is one that no server may ever cause.
+func (f *Failure) Wrong() bool { return wrongKinds[f.Kind] }
+
 func httpStatus(status int, body []byte) *Failure {
 	return &Failure{"HTTP status " + strconv.Itoa(status), quote(body)}
 }

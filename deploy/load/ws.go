@@ -199,7 +199,9 @@ func (c *wsConn) exchange(request []byte) (message, error) {
 	body, err := c.receive()
 	if err == nil && c.done < c.have {
 		rest := c.buf[c.done:c.have]
-		if f, size, _ := parseFrame(rest); size > 0 && f.op < opClose && idOf(f.payload) != "" && idOf(f.payload) == idOf(body) {
+		if f, size, _ := parseFrame(rest); size > 0 && f.op < opClose && idOf(f.payload) != "" {
+			// One of the two is an answer to this request or to one before it, which
+			// had theirs: which one depends on when they came.
 			return message{}, &Failure{KindTwice, quote(f.payload)}
 		}
 		if rest[0]&0x0f < opClose {
