@@ -43,6 +43,14 @@ func inside(t *testing.T, test string) (*exec.Cmd, *bufio.Reader) {
 	if err := checkTools(); err != nil {
 		t.Skip(err)
 	}
+	attr, err := sandboxAttr()
+	if err != nil {
+		t.Skip(err)
+	}
+	probe := exec.Command("true")
+	if probe.SysProcAttr = attr; probe.Run() != nil {
+		t.Skip("needs the right to make namespaces")
+	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), outsideMark+"="+test)
 	out, err := cmd.StdoutPipe()
