@@ -99,7 +99,7 @@ func runBus(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 
 // measure measures every way in every round, with so many workers.
 func (c busConfig) measure(ctx context.Context, workers int, r *busReport, progress func(string, ...any)) (err error) {
-	progress("starting %d nats-server from %s, %d workers and an asker", c.servers, c.bin, workers)
+	progress("starting NATS servers (%d) from %s, workers (%d) and an asker", c.servers, c.bin, workers)
 	s, err := startBusStack(ctx, c.bin, c.servers, workers)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (c busConfig) measure(ctx context.Context, workers int, r *busReport, progr
 					return err
 				}
 				r.Cells = append(r.Cells, m)
-				progress("%d workers, %4d in flight, round %d of %d: %-11s %7.0f requests/s", workers, inFlight, round+1, c.rounds, way, m.perSecond())
+				progress("%2d workers, %5d in flight, round %d of %d: %-11s %7.0f requests/s", workers, inFlight, round+1, c.rounds, way, m.perSecond())
 			}
 		}
 	}

@@ -156,7 +156,7 @@ the worker with the most answers. The last columns divide by nc.Request's figure
 same round, with the lowest and highest of the rounds.
 `, quizAnswer, r.Settings.Rounds, r.Settings.Duration)
 	for _, rows := range r.rows() {
-		fmt.Fprintf(w, "\n%d NATS servers, %d workers, %d questions in flight\n\n", r.Cells[0].Servers, rows[0].Workers, rows[0].InFlight)
+		fmt.Fprintf(w, "\nNATS servers: %d, workers: %d, questions in flight: %d\n\n", r.Cells[0].Servers, rows[0].Workers, rows[0].InFlight)
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(t, "\treq/s\t(min\tmax)\tp50 us\tp99 us\tCPU: asker\tnats\tworkers\tsum\tsent\treceived\tmost\treq/s x nc\tCPU x nc\t(min\tmax)\t")
 		for _, row := range rows {

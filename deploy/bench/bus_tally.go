@@ -100,7 +100,7 @@ func (t *tally) sum() (requests uint64, latency *hdr.Histogram) {
 	return requests, latency
 }
 
-// busReading is what has come together at a moment.
+// busReading is what has come together until a moment.
 type busReading struct {
 	at  time.Time
 	cpu busCPU
@@ -146,8 +146,8 @@ func (b busAsking) measure(ctx context.Context, order busOrder) (c busCell, err 
 	before, err1 := b.read(a.conn())
 	t.measuring.Store(true)
 	wait(order.Duration)
-	t.measuring.Store(false)
 	after, err2 := b.read(a.conn())
+	t.measuring.Store(false)
 	t.over.Store(true)
 	<-ended
 	if err = errors.Join(t.err(), err1, err2); err != nil {

@@ -30,6 +30,9 @@ type busWorking struct {
 // busWorked is how many questions it has answered since its start.
 type busWorked struct{ Answered uint64 }
 
+// busCount is the line that it reads.
+const busCount = "count"
+
 // Ways to ask. Each has a connection and subjects of its own on both sides, so that what
 // serves one costs the others nothing.
 const (
