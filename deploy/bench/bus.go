@@ -40,7 +40,7 @@ func parseBus(args []string, stderr io.Writer) (busConfig, error) {
 	f.StringVar(&c.bin, "bin", "bin", "`folder` with nats-server")
 	f.IntVar(&c.servers, "servers", 1, "NATS servers, 1 or a cluster of 3")
 	f.StringVar(&workers, "workers", "1,4", "`numbers` of workers to measure with")
-	f.StringVar(&inFlight, "in-flight", "1,256,4096", "`numbers` of questions that are unanswered at a time")
+	f.StringVar(&inFlight, "in-flight", "1,16,256,4096", "`numbers` of questions that are unanswered at a time")
 	f.IntVar(&c.rounds, "rounds", 3, "rounds over all ways")
 	f.DurationVar(&c.duration, "duration", 2*time.Second, "how long each cell is measured in a round")
 	f.StringVar(&only, "only", strings.Join(wayNames, ","), "`ways` to ask")

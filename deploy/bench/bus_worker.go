@@ -57,8 +57,7 @@ const (
 )
 
 // busCollector is GOGC in the asker and the workers, as it is in nats-server: a small
-// heap at Go's own setting is collected all the time, which costs nc.Request more than
-// the bus.
+// heap at Go's own setting is collected all the time, which would be measured as well.
 const busCollector = 400
 
 // workOnBus is the process's main: it answers until its input ends.
