@@ -13,7 +13,7 @@ CLIENTS  := deploy/e2e/clients/node_modules/.package-lock.json
 GETH     := github.com/ethereum/go-ethereum/cmd/geth@v1.17.8
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race fuzz bench bench-connections e2e clients hostile chaos lint golden cross clean
+.PHONY: help build run test race fuzz bench bench-bus bench-connections e2e clients hostile chaos lint golden cross clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ clients: build $(BIN)/nats-server $(CLIENTS) ## web3.js, ethers, viem, ws and ws
 
 bench: build $(BIN)/nats-server $(BIN)/geth ## Requests per second, CPU per request and memory per connection, against geth
 	$(GO) run ./deploy/bench --bin $(CURDIR)/$(BIN)
+
+bench-bus: $(BIN)/nats-server ## The bus alone: CPU per request of each way to ask, beside nc.Request
+	$(GO) run ./deploy/bench bus --bin $(CURDIR)/$(BIN)
 
 bench-connections: build $(BIN)/nats-server $(BIN)/geth ## 150,000 connections held on this machine, and the memory they take (Linux)
 	$(GO) run ./deploy/bench connections --bin $(CURDIR)/$(BIN)

@@ -2,12 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,10 +19,7 @@ type crowd struct {
 
 // member is one of them.
 type member struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	tell *json.Encoder
-	hear *json.Decoder
+	*role
 	open atomic.Int64
 }
 
@@ -69,28 +62,11 @@ func startCrowd(ctx context.Context, what []holding, opened func(n int)) (*crowd
 }
 
 func startMember(ctx context.Context, what holding) (*member, error) {
-	self, err := os.Executable()
+	r, err := startRole(ctx, holdCommand, what)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(errMember, err)
 	}
-	m := &member{cmd: child.Command(ctx, self, holdCommand)}
-	m.cmd.Stderr = os.Stderr
-	if m.in, err = m.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := m.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	m.tell, m.hear = json.NewEncoder(m.in), json.NewDecoder(out)
-	if err = m.cmd.Start(); err != nil {
-		return nil, err
-	}
-	// By its standard input, since arguments are there for all to read.
-	if err = m.tell.Encode(what); err != nil {
-		return nil, errors.Join(errMember, err, m.stop())
-	}
-	return m, nil
+	return &member{role: r}, nil
 }
 
 // errMember: a process that holds connections did not do what it was told.
@@ -117,8 +93,6 @@ func (m *member) do(command string) (held, error) {
 	}
 	return m.state()
 }
-
-func (m *member) stop() error { return errors.Join(m.in.Close(), m.cmd.Wait()) }
 
 func (c *crowd) open() int {
 	n := int64(0)

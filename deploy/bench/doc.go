@@ -99,6 +99,48 @@
 // out. The clients' resident memory is printed, but nothing was done to keep it small
 // beyond having no goroutine for each connection.
 //
+// # The bus alone
+//
+// The command bus (make bench-bus) measures what asking over the bus costs, with nothing
+// of an edge in it: one nats-server or a cluster of three (--servers 3), processes of
+// this program that answer at once, and one that asks. It keeps a number of questions
+// unanswered at a time and asks another one for each answer. There are 1,024 questions,
+// each with an answer of its own of 1,450 B, and one answer that is not the one to its
+// question fails the run. The ways to ask:
+//
+//	nc.Request   nats.go as it comes, on both sides: a goroutine waits for each answer
+//	queue-group  a bus.Client; its workers announce nothing, the server picks one
+//	by-worker    a bus.Client that chooses among workers that announce themselves
+//
+// All of them carry the same frame of 54 B, by subjects about as long. nc.Request's worker
+// reads that frame and sends the bare answer; it has neither deadlines, nor limits, nor
+// metrics to keep. The asker of a bus.Client has one goroutine for each processor, to
+// which answers return by a channel. GOGC is 400 in every process: small heaps at Go's own
+// setting are collected all the time, which would be measured as well.
+//
+// Rounds, medians and CPU are as above, the CPU being that of all processes of a kind; the
+// asker's own is part of the sum. Each figure is divided by nc.Request's in the same
+// round. Messages are those of the asker's connection, announcements among them. In a
+// cluster the asker's server has no workers, so that every message takes a route. Whether
+// the client chooses is seen to: it is not asked before all workers were heard.
+//
+// CPU per request of all processes, by that of nc.Request: medians of five rounds of 1.5 s
+// (lowest to highest), one server, two cores that other programs kept busy at the same
+// time. Of such a run only ratios are worth anything:
+//
+//	in flight        1 worker: queue-group  by-worker         4 workers: queue-group  by-worker
+//	        1        1.04 (0.89-1.15)       0.96 (0.82-1.09)  1.06 (0.77-1.15)        0.97 (0.75-1.22)
+//	       16        0.47 (0.35-0.50)       0.42 (0.42-0.50)  0.64 (0.63-0.68)        0.81 (0.78-0.82)
+//	      256        0.33 (0.29-0.34)       0.34 (0.30-0.34)  0.37 (0.35-0.39)        0.40 (0.38-0.42)
+//	     4096        0.27 (0.24-0.30)       0.28 (0.25-0.30)  0.28 (0.28-0.29)        0.29 (0.28-0.30)
+//
+// So what saves CPU is company. A question that is alone costs what nc.Request costs, of
+// 256 about 22 share a message (14 when they are sorted by four workers), and with few
+// questions for many workers choosing costs more than it saves here, where workers have
+// no cache that would make up for it. A closed loop flatters: answers that come together
+// are followed by questions that leave together. So do an event loop's turns in an edge,
+// but how many questions come in one is up to the clients.
+//
 // # Limits
 //
 // The load comes from the same machine and takes CPU from the servers: requests per

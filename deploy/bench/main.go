@@ -34,8 +34,13 @@ func main() {
 	playRole()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if len(os.Args) > 1 && os.Args[1] == connectionsCommand {
-		os.Exit(exitCode(runConnections(ctx, os.Args[2:], os.Stdout, os.Stderr)))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case connectionsCommand:
+			os.Exit(exitCode(runConnections(ctx, os.Args[2:], os.Stdout, os.Stderr)))
+		case busCommand:
+			os.Exit(exitCode(runBus(ctx, os.Args[2:], os.Stdout, os.Stderr)))
+		}
 	}
 	os.Exit(exitCode(run(ctx, os.Args[1:], os.Stdout, os.Stderr)))
 }
@@ -50,6 +55,10 @@ func playRole() {
 		os.Exit(exitCode(hold(os.Stdin, os.Stdout)))
 	case yardstickCommand:
 		os.Exit(exitCode(measureAgainst(os.Stdin)))
+	case busWorkerCommand:
+		os.Exit(exitCode(workOnBus(os.Stdin, os.Stdout)))
+	case busAskerCommand:
+		os.Exit(exitCode(askOnBus(os.Stdin, os.Stdout)))
 	}
 }
 
@@ -87,12 +96,9 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		}
 		return c, usage{err}
 	}
-	for s := range strings.SplitSeq(conns, ",") {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
-			return c, usage{fmt.Errorf("--conns %s: want positive numbers separated by commas", conns)}
-		}
-		c.conns = append(c.conns, n)
+	var err error
+	if c.conns, err = numbers("--conns", conns); err != nil {
+		return c, err
 	}
 	c.only = parts()
 	if only != "" {
@@ -115,6 +121,18 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		return c, usage{errors.New("--idle: want at least 1")}
 	}
 	return c, c.checkFiles()
+}
+
+// numbers reads the list that a flag holds.
+func numbers(flag, list string) (values []int, err error) {
+	for s := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return nil, usage{fmt.Errorf("%s %s: want positive numbers separated by commas", flag, list)}
+		}
+		values = append(values, n)
+	}
+	return values, nil
 }
 
 func parts() []string { return append(slices.Clone(pathNames), idlePart) }
