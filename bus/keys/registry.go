@@ -40,8 +40,8 @@ type Registry struct {
 // RegistryConfig says where the bucket is.
 type RegistryConfig struct {
 	Link *bus.Link
-	// Replicas is how many servers keep the bucket when it has to be made: 0 or 1,
-	// 3 or 5. An existing bucket stays as it is.
+	// Replicas is how many servers keep the bucket when it has to be made: 1, 3 or 5;
+	// 0 means three where there are as many, else one. An existing bucket stays as it is.
 	Replicas int
 }
 
@@ -53,14 +53,10 @@ func Open(ctx context.Context, cfg RegistryConfig) (*Registry, error) {
 	}
 	kv, err := js.KeyValue(ctx, bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket:       bucket,
-			Description:  "API keys by their SHA-256",
-			History:      1, // a directory needs the state of things, and nothing reads the past
-			MaxValueSize: maxRecord,
-			Replicas:     max(cfg.Replicas, 1),
-			Storage:      jetstream.FileStorage,
-		})
+		kv, err = create(ctx, js, cmp.Or(cfg.Replicas, 3))
+		if cfg.Replicas == 0 && tooFewServers(err) {
+			kv, err = create(ctx, js, 1)
+		}
 		if errors.Is(err, jetstream.ErrBucketExists) { // somebody else was faster
 			kv, err = js.KeyValue(ctx, bucket)
 		}
@@ -69,6 +65,25 @@ func Open(ctx context.Context, cfg RegistryConfig) (*Registry, error) {
 		return nil, fmt.Errorf("keys: opening the bucket %s: %w", bucket, err)
 	}
 	return &Registry{kv}, nil
+}
+
+func create(ctx context.Context, js jetstream.JetStream, replicas int) (jetstream.KeyValue, error) {
+	return js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket:       bucket,
+		Description:  "API keys by their SHA-256",
+		History:      1, // a directory needs the state of things, and nothing reads the past
+		MaxValueSize: maxRecord,
+		Replicas:     replicas,
+		Storage:      jetstream.FileStorage,
+	})
+}
+
+// tooFewServers says whether a bucket was not made because it cannot have so many
+// replicas: the codes are those of nats-server's errors.json.
+func tooFewServers(err error) bool {
+	const noPeers, notClustered = 10005, 10074
+	e, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (e.ErrorCode == noPeers || e.ErrorCode == notClustered)
 }
 
 // Create makes a key with a name and settings. The key is in no other place than the first result, and
