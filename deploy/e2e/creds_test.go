@@ -100,7 +100,7 @@ func TestCredentials(t *testing.T) {
 	edges, edgeRole := i.role("edge", []string{
 		"ommer.v1.>", "ommer.w.>", "$JS.API.STREAM.INFO.KV_ommer_keys", "$JS.API.CONSUMER.CREATE.KV_ommer_keys.>",
 		"$JS.API.CONSUMER.DELETE.KV_ommer_keys.*", "$JS.FC.KV_ommer_keys.>",
-	}, []string{"_R.{{name()}}.>", "ommer.load.*"})
+	}, []string{"_R.{{name()}}.>", "ommer.load.*", "$KV.ommer_keys.*"})
 	// A role has no queue groups: the server drops them from its template.
 	worker := &jwt.Permissions{
 		Pub: jwt.Permission{Allow: jwt.StringList{"_R.>", "_INBOX.>", "ommer.load.worker-1"}},
