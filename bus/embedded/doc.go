@@ -5,6 +5,8 @@
 // import only bus, do not carry a NATS server. Clients reach it over loopback TCP:
 // at load that costs less CPU than the server's in-process pipe.
 //
+// As a leaf node of a cluster it lets who is on it reach who is on the cluster (Leaf).
+//
 // New starts everything, Close waits for everything. The server takes no signals,
 // opens no monitoring port and writes no file outside its store.
 package embedded

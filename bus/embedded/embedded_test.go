@@ -1,7 +1,9 @@
 package embedded_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -110,5 +112,71 @@ func TestErrorsNameWhatIsWrong(t *testing.T) {
 				t.Errorf("got %q, want one that is %q and says %q", err, c.is, c.says)
 			}
 		})
+	}
+}
+
+func TestLeafMistakesAreNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("no seed, no certificate\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := []string{"tls://127.0.0.1:7422"}
+	for _, c := range []struct {
+		name string
+		leaf embedded.Leaf
+		says string
+	}{
+		{"no port", embedded.Leaf{URLs: []string{"tls://host"}}, "Leaf.URLs"},
+		{"another scheme", embedded.Leaf{URLs: []string{"http://host:7422"}}, "Leaf.URLs"},
+		{"no seed", embedded.Leaf{URLs: good, SeedFile: file}, "Leaf.SeedFile"},
+		{"no seed file", embedded.Leaf{URLs: good, SeedFile: file + "x"}, "Leaf.SeedFile"},
+		{"no authority", embedded.Leaf{URLs: good, CAFile: file}, "Leaf.CAFile"},
+		{"no certificate", embedded.Leaf{URLs: good, CertFile: file, KeyFile: file}, "Leaf.CertFile"},
+		{"no key", embedded.Leaf{URLs: good, CertFile: file}, "Leaf.KeyFile"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := embedded.New(embedded.Config{Leaf: c.leaf})
+			if err == nil {
+				s.Close()
+				t.Fatal("no error")
+			}
+			if !errors.Is(err, embedded.ErrStart) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %q, want one that says %q", err, c.says)
+			}
+			if text := err.Error(); strings.Contains(text, "no seed, no certificate") {
+				t.Errorf("the error repeats what is in the file: %s", text)
+			}
+		})
+	}
+}
+
+// TestStartsWithoutItsCluster: a leaf does not wait for what it joins.
+func TestStartsWithoutItsCluster(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := ln.Addr().String()
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s := start(t, embedded.Config{
+		Dir: t.TempDir(), Leaf: embedded.Leaf{Name: "leaf", URLs: []string{"nats://" + nobody}},
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})).With("part", "nats"),
+	})
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+	s.Close()
+	for line := range strings.Lines(log.String()) {
+		if strings.Count(line, "part=") != 1 {
+			t.Errorf("an attribute twice, or not at all: %s", line)
+		}
+	}
+	if log.Len() == 0 {
+		t.Error("nothing was logged")
 	}
 }

@@ -20,7 +20,7 @@ func newLogger(l *slog.Logger) *logger {
 	if l == nil {
 		l = slog.New(slog.DiscardHandler)
 	}
-	return &logger{log: l.With("part", "nats-server")}
+	return &logger{log: l}
 }
 
 // fatal is why the server could not go on, empty when it could.

@@ -55,6 +55,8 @@ type Config struct {
 	Dir string
 	// Cluster makes the server a member of a cluster. The zero value does not.
 	Cluster Cluster
+	// Leaf joins the server to another's cluster. Without URLs it does not.
+	Leaf Leaf
 	// StartTimeout is 0 for DefaultStartTimeout.
 	StartTimeout time.Duration
 	// Logger gets what the server logs. Nil logs nothing.
@@ -174,6 +176,11 @@ func (cfg Config) options() (*server.Options, error) {
 	var err error
 	if cfg.Addr != "" {
 		if o.Host, o.Port, err = hostPort("Addr", cfg.Addr); err != nil {
+			return nil, err
+		}
+	}
+	if len(cfg.Leaf.URLs) > 0 {
+		if err := cfg.Leaf.apply(o); err != nil {
 			return nil, err
 		}
 	}

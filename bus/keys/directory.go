@@ -73,9 +73,10 @@ type Directory struct {
 	created time.Time // of the bucket, which tells it from one made anew
 	full    bool      // Max was reached in this load
 
-	again  chan struct{} // the link came up: watch anew
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	again   chan struct{} // the link came up: watch anew
+	written chan struct{} // a record is being written: the watch has to deliver it
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
 }
 
 // NewDirectory starts a directory. Close ends it.
@@ -98,6 +99,7 @@ func NewDirectory(cfg DirectoryConfig) (*Directory, error) {
 		entries: make(map[hash]*Entry),
 		missing: "API keys are being read",
 		again:   make(chan struct{}, 1),
+		written: make(chan struct{}, 1),
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)

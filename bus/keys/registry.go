@@ -40,8 +40,8 @@ type Registry struct {
 // RegistryConfig says where the bucket is.
 type RegistryConfig struct {
 	Link *bus.Link
-	// Replicas is how many servers keep the bucket when it has to be made: 0 or 1,
-	// 3 or 5. An existing bucket stays as it is.
+	// Replicas is how many servers keep the bucket when it has to be made: 1, 3 or 5;
+	// 0 means three where there are as many, else one. An existing bucket stays as it is.
 	Replicas int
 }
 
@@ -51,16 +51,12 @@ func Open(ctx context.Context, cfg RegistryConfig) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
-	kv, err := js.KeyValue(ctx, bucket)
+	kv, err := bucketOf(ctx, js)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket:       bucket,
-			Description:  "API keys by their SHA-256",
-			History:      1, // a directory needs the state of things, and nothing reads the past
-			MaxValueSize: maxRecord,
-			Replicas:     max(cfg.Replicas, 1),
-			Storage:      jetstream.FileStorage,
-		})
+		kv, err = create(ctx, js, cmp.Or(cfg.Replicas, 3))
+		if cfg.Replicas == 0 && tooFewServers(err) {
+			kv, err = create(ctx, js, 1)
+		}
 		if errors.Is(err, jetstream.ErrBucketExists) { // somebody else was faster
 			kv, err = js.KeyValue(ctx, bucket)
 		}
@@ -69,6 +65,47 @@ func Open(ctx context.Context, cfg RegistryConfig) (*Registry, error) {
 		return nil, fmt.Errorf("keys: opening the bucket %s: %w", bucket, err)
 	}
 	return &Registry{kv}, nil
+}
+
+// bucketOf opens the bucket.
+func bucketOf(ctx context.Context, js jetstream.JetStream) (kv jetstream.KeyValue, err error) {
+	err = insist(ctx, func(ctx context.Context) error {
+		kv, err = js.KeyValue(ctx, bucket)
+		return err
+	})
+	return kv, err
+}
+
+// insist asks again what got no answer: of a cluster's server that ends none comes, and
+// the others answer once they have chosen a leader.
+func insist(ctx context.Context, ask func(context.Context) error) error {
+	for {
+		short, cancel := context.WithTimeout(ctx, openTimeout)
+		err := ask(short)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func create(ctx context.Context, js jetstream.JetStream, replicas int) (jetstream.KeyValue, error) {
+	return js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket:       bucket,
+		Description:  "API keys by their SHA-256",
+		History:      1, // a directory needs the state of things, and nothing reads the past
+		MaxValueSize: maxRecord,
+		Replicas:     replicas,
+		Storage:      jetstream.FileStorage,
+	})
+}
+
+// tooFewServers says whether a bucket was not made because it cannot have so many
+// replicas: the codes are those of nats-server's errors.json.
+func tooFewServers(err error) bool {
+	const noPeers, notClustered = 10005, 10074
+	e, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (e.ErrorCode == noPeers || e.ErrorCode == notClustered)
 }
 
 // Create makes a key with a name and settings. The key is in no other place than the first result, and
@@ -84,7 +121,16 @@ func (r *Registry) Create(ctx context.Context, name string, s Settings) (string,
 	if err != nil {
 		return "", Record{}, fmt.Errorf("keys: %w", err)
 	}
-	if _, err := r.kv.Create(ctx, h.String(), value); err != nil {
+	tries := 0
+	err = insist(ctx, func(ctx context.Context) error {
+		tries++
+		_, err := r.kv.Create(ctx, h.String(), value)
+		if tries > 1 && errors.Is(err, jetstream.ErrKeyExists) {
+			return nil // the try before was taken: nobody else has this key
+		}
+		return err
+	})
+	if err != nil {
 		return "", Record{}, fmt.Errorf("keys: writing the record: %w", err)
 	}
 	return key, rec, nil
@@ -143,7 +189,11 @@ func (r *Registry) update(ctx context.Context, idOrName string, change func(*Rec
 		return Record{}, err
 	}
 	for range updateTries {
-		e, err := r.kv.Get(ctx, h.String())
+		var e jetstream.KeyValueEntry
+		err := insist(ctx, func(ctx context.Context) (err error) {
+			e, err = r.kv.Get(ctx, h.String())
+			return err
+		})
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			return Record{}, ErrNotFound
 		}
@@ -164,7 +214,12 @@ func (r *Registry) update(ctx context.Context, idOrName string, change func(*Rec
 		if err != nil {
 			return Record{}, fmt.Errorf("keys: %w", err)
 		}
-		_, err = r.kv.Update(ctx, h.String(), value, e.Revision())
+		// Tried again after no answer, a write that was taken is in its own way: the next
+		// round reads it.
+		err = insist(ctx, func(ctx context.Context) error {
+			_, err := r.kv.Update(ctx, h.String(), value, e.Revision())
+			return err
+		})
 		if err == nil {
 			return rec, nil
 		}

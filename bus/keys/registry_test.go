@@ -360,6 +360,40 @@ func TestResyncNoticesWhatNoUpdateTold(t *testing.T) {
 	eventually(t, "and forgotten", func() bool { return d.Len() == 1 })
 }
 
+// TestWatchThatDeliversNothing: in a cluster the server that delivers can go while the
+// one of the connection stays, and nothing tells of it for many seconds.
+func TestWatchThatDeliversNothing(t *testing.T) {
+	s := startServer(t, embedded.Config{Dir: t.TempDir()})
+	l := dial(t, "operator", s.URL())
+	r := open(t, l)
+	create(t, r, "first")
+	d := directory(t, keys.DirectoryConfig{Link: dial(t, "edge", s.URL())})
+	eventually(t, "the directory to be ready", func() bool { return d.Missing() == "" })
+
+	js, err := jetstream.New(l.NATS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), "KV_ommer_keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := stream.ConsumerNames(t.Context())
+	for name := range names.Name() {
+		if err := stream.DeleteConsumer(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := names.Err(); err != nil {
+		t.Fatal(err)
+	}
+	key, _ := create(t, r, "second")
+	took := eventually(t, "the key to be known", func() bool { return d.Lookup([]byte(key)) != nil })
+	if took > 5*time.Second { // the library's watcher waits for two heartbeats, of five seconds
+		t.Errorf("known after %v", took)
+	}
+}
+
 func TestManyKeysAndTheLimit(t *testing.T) {
 	srv := startServer(t, embedded.Config{Dir: t.TempDir()})
 	l := dial(t, "edge", srv.URL())

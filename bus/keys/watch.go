@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -14,6 +15,9 @@ const (
 	openTimeout = 2 * time.Second
 	// loadStall is how long a load may deliver nothing before it is begun anew.
 	loadStall = 5 * time.Second
+	// lateAfter is how long after a record was written the watch may take to deliver it. It
+	// takes less than a millisecond, on a cluster a few.
+	lateAfter = 250 * time.Millisecond
 	// retryPause is the wait between attempts to watch. The first attempts after a
 	// server is lost fail while JetStream elects a leader, and a revocation must
 	// be seen within a second.
@@ -25,8 +29,10 @@ var errEnded = errors.New("watch ended")
 
 // run watches the bucket until ctx is done. The library's watcher takes up to 20
 // seconds to find out that its server is gone, so each new connection gets a new
-// watch.
+// watch. In a cluster the server that delivers may be another than the one of the
+// connection; so a watch that is late with what was seen being written is given up too.
 func (d *Directory) run(ctx context.Context) {
+	defer d.listen()()
 	defer d.cfg.Link.Watch(func(up bool) {
 		if up {
 			select {
@@ -63,6 +69,21 @@ func (d *Directory) run(ctx context.Context) {
 			d.log.Warn("API keys cannot be read", "reason", text)
 		}
 	}
+}
+
+// listen notes that a record is written, before the bucket has it and whether or not it
+// takes it. The returned func ends that.
+func (d *Directory) listen() (cancel func()) {
+	sub, err := d.cfg.Link.NATS().Subscribe("$KV."+bucket+".*", func(*nats.Msg) {
+		select {
+		case d.written <- struct{}{}:
+		default: // it will be seen
+		}
+	})
+	if err != nil {
+		return func() {} // the connection was closed
+	}
+	return func() { _ = sub.Unsubscribe() } // an error means the same
 }
 
 // explain keeps why the directory is not ready and returns it.
@@ -102,6 +123,10 @@ func (d *Directory) follow(ctx context.Context) error {
 	defer stall.Stop()
 	resync := time.NewTimer(d.cfg.Resync)
 	defer resync.Stop()
+	late := time.NewTimer(lateAfter)
+	late.Stop()
+	defer late.Stop()
+	owing := false // something was written, and nothing was delivered since
 	for {
 		select {
 		case <-ctx.Done():
@@ -109,6 +134,13 @@ func (d *Directory) follow(ctx context.Context) error {
 		case <-d.again:
 			return errEnded
 		case <-resync.C:
+			return errEnded
+		case <-d.written:
+			if !owing {
+				owing = true
+				late.Reset(lateAfter)
+			}
+		case <-late.C:
 			return errEnded
 		case <-stall.C:
 			if loading {
@@ -119,6 +151,8 @@ func (d *Directory) follow(ctx context.Context) error {
 			case !ok:
 				return errors.New("the watch was closed")
 			case e != nil:
+				owing = false
+				late.Stop()
 				d.apply(e)
 				if loading {
 					stall.Reset(loadStall)
@@ -152,8 +186,20 @@ func (d *Directory) watch(ctx context.Context) (w jetstream.KeyWatcher, last uin
 		last = info.State.LastSeq
 		d.epoch(info.Created)
 	}
+	// The library asks without a time-out of ours, and a server that ends has not answered:
+	// ending the context ends the asking. It is the watch's too, so it may not end later.
+	ctx, cancel = context.WithCancel(ctx)
+	asking := time.AfterFunc(openTimeout, cancel)
 	w, err = kv.WatchAll(ctx)
-	return w, last, err
+	if !asking.Stop() && err == nil {
+		end(w)
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		cancel()
+		return nil, 0, err
+	}
+	return w, last, nil
 }
 
 // epoch notices a bucket that was deleted and made anew: its revisions begin at 1,

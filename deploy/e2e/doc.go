@@ -21,6 +21,9 @@
 // The program cmd/echo serves outside suites, such as Autobahn's, with the edge's own
 // code and an answer that they can check. Our tests of the same are in package edge.
 //
+// What is about clusters, regions, leaf nodes and permissions runs the files of
+// deploy/nats as they are, with certificates of its script, which takes openssl.
+//
 // Nothing here imports the edge, the bus or the workers' lookups, cmd apart, and
 // nothing waits for a length of time: each wait is for a condition, and bounded. Every
 // process belongs to one test, is ended by its id when that test ends, and the end

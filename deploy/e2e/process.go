@@ -63,6 +63,12 @@ type process struct {
 // start runs a program until the test ends.
 func start(tb testing.TB, name, binary string, args ...string) *process {
 	tb.Helper()
+	return startWith(tb, nil, name, binary, args...)
+}
+
+// startWith is start with something more in the environment.
+func startWith(tb testing.TB, env []string, name, binary string, args ...string) *process {
+	tb.Helper()
 	dir := tb.TempDir()
 	p := &process{
 		tb: tb, name: name, exited: make(chan struct{}),
@@ -80,7 +86,7 @@ func start(tb testing.TB, name, binary string, args ...string) *process {
 	defer log.Close() //nolint:errcheck // see above
 	p.cmd = exec.Command(program(tb, binary), args...)
 	p.cmd.Stdout, p.cmd.Stderr = out, log
-	p.cmd.Env = environment(tb)
+	p.cmd.Env = append(environment(tb), env...)
 	p.cmd.Dir = dir
 	p.cmd.SysProcAttr = childAttr()
 	if err := p.cmd.Start(); err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/ommer/ommer/bus"
 	registry "github.com/ommer/ommer/bus/keys"
-	"github.com/ommer/ommer/bus/process"
 )
 
 // keys are the commands that manage API keys.
@@ -30,12 +29,16 @@ type keyBus struct {
 	Bus bus.Flags `embed:"" group:"NATS:"`
 }
 
+// keysName begins the reply subjects of the commands, each random beside that: a name
+// that does not change is one that a user can be allowed.
+const keysName = "keys"
+
 // keyTimeout bounds a command as a whole.
 const keyTimeout = 10 * time.Second
 
 // with calls f with the registry.
 func (k keyBus) with(f func(ctx context.Context, r *registry.Registry) error) error {
-	link, err := bus.Dial(k.Bus.Link(string(process.DefaultName("keys")), slog.New(slog.DiscardHandler)))
+	link, err := bus.Dial(k.Bus.Link(keysName, slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
 	}

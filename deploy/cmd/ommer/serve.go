@@ -33,6 +33,8 @@ type serve struct {
 	Data    string          `placeholder:"DIR" default:"${data}" type:"path" help:"Folder for the NATS store, the certificate and the key. Default ${default}."`
 	NATS    process.Addr    `name:"nats-listen" placeholder:"ADDR" default:"127.0.0.1:4222" help:"Address of the embedded NATS server; it has no password, keep it private. Default ${default}."`
 	Network process.Token   `default:"local" help:"Name of the network on the bus."`
+	Name    process.Token   `placeholder:"NAME" help:"Name of the edge and of the worker on the bus, letters, digits, - and _. A leaf has the name that its user on the cluster is made for. Default: the host's name and the process id."`
+	Leaf    leaf            `embed:"" group:"Joining a cluster as a leaf node:"`
 
 	Limits   edge.Limits     `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold (0 means the default):"`
 	Timeouts edge.Timeouts   `embed:"" prefix:"timeout-" group:"Time-outs (0 means the default):"`
@@ -76,9 +78,12 @@ func (s *serve) Run(std streams) (err error) {
 		return err
 	}
 
-	nats, err := embedded.New(embedded.Config{Addr: string(s.NATS), Dir: filepath.Join(s.Data, "nats"), Logger: log.With("part", "nats")})
+	edgeName, workerName := s.names()
+	nats, err := embedded.New(embedded.Config{
+		Addr: string(s.NATS), Dir: filepath.Join(s.Data, "nats"), Leaf: s.Leaf.config(edgeName), Logger: log.With("part", "nats"),
+	})
 	if err != nil {
-		return fmt.Errorf("--nats-listen, --data: %w", err)
+		return fmt.Errorf("--nats-listen, --data, --leaf: %w", err)
 	}
 	parts := []process.Part{{Name: "nats", Run: func(ctx context.Context) error {
 		<-ctx.Done()
@@ -95,7 +100,7 @@ func (s *serve) Run(std streams) (err error) {
 		return err // the bucket is made by opening it
 	}
 	example := schema.Question{Block: schema.Number(0x29c)} // mainnet's best known uncle
-	if len(s.Worker.Upstream) == 0 {
+	if s.develops() {
 		node, err := devnode.New(devnode.Config{Blocks: s.Blocks, Logger: log.With("part", "devnode")})
 		if err != nil {
 			return process.Usage{Err: fmt.Errorf("--blocks: %w", err)}
@@ -106,16 +111,18 @@ func (s *serve) Run(std streams) (err error) {
 		}
 		parts = append(parts, process.Part{Name: "devnode", Run: node.Run})
 	}
-	worker, err := workerd.New(workerd.Config{
-		Options: s.Worker, Name: string(process.DefaultName("worker")), Network: string(s.Network),
-		Bus: inner, Log: log.With("part", "worker"), Admin: admin,
-	})
-	if err != nil {
-		return err
+	if len(s.Worker.Upstream) > 0 {
+		worker, err := workerd.New(workerd.Config{
+			Options: s.Worker, Name: workerName, Network: string(s.Network),
+			Bus: inner, Log: log.With("part", "worker"), Admin: admin,
+		})
+		if err != nil {
+			return err
+		}
+		parts = append(parts, process.Part{Name: "worker", Run: worker.Run})
 	}
-	parts = append(parts, process.Part{Name: "worker", Run: worker.Run})
 	front, err := edged.New(edged.Config{
-		Options: options, Certs: store, Name: string(process.DefaultName("edge")), Network: string(s.Network),
+		Options: options, Certs: store, Name: edgeName, Network: string(s.Network),
 		Bus: inner, DevKey: key, Log: log.With("part", "edge"), Admin: admin,
 	})
 	if err != nil {
