@@ -112,7 +112,7 @@ func (p *Pool) Resolve(q schema.Question, deadline time.Time, to schema.Receiver
 		return
 	}
 	a := p.asks.Get().(*ask)
-	a.question, a.deadline, a.to, a.count = q, deadline, to, &s.count
+	a.question, a.told, a.deadline, a.to, a.count = q, now, deadline, to, &s.count
 	if err := s.shard.Tell(a); err != nil {
 		p.release(a)
 		e := mailboxFull

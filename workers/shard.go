@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ommer/ommer/bus/actor"
+	"github.com/ommer/ommer/bus/codel"
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/workers/cache"
 )
@@ -22,6 +23,7 @@ type shard struct {
 	kept   *cache.Sieve[schema.Selector, entry] // true for good
 	recent *cache.Sieve[schema.Selector, entry] // true until entry.until
 
+	gate     codel.Gate // of the mailbox
 	fetches  map[schema.Selector]*fetch
 	waiting  int       // asks in all of them
 	wake     time.Time // when the timer is due, zero when it is not armed
@@ -35,6 +37,7 @@ func newShard(p *Pool, s *slot, self *actor.Ref[message]) *shard {
 		pool: p, slot: s, self: self,
 		kept:    cache.New[schema.Selector, entry](bytes - bytes/recentShare),
 		recent:  cache.New[schema.Selector, entry](bytes / recentShare),
+		gate:    codel.Gate{Target: p.cfg.MaxWait},
 		fetches: make(map[schema.Selector]*fetch),
 	}
 	// The timer is armed by Reset only. When the shard has stopped the wake-up finds
@@ -64,8 +67,13 @@ func (s *shard) Receive(m message) {
 // asked answers a question or lets it wait.
 func (s *shard) asked(a *ask) {
 	now := time.Now()
-	if !a.deadline.After(now) {
+	crowded := s.gate.Refuse(now, now.Sub(a.told))
+	switch {
+	case !a.deadline.After(now):
 		s.refuse(a, late)
+		return
+	case crowded:
+		s.refuse(a, waited)
 		return
 	}
 	if e, ok := s.lookup(a.question.Block, now); ok {
