@@ -49,6 +49,7 @@ type Link struct {
 	last     string // why the last attempt to connect failed
 	logged   time.Time
 	watchers []*watcher
+	ducks    []func()
 }
 
 // watcher is a func by identity, so that it can be taken out again.
@@ -75,6 +76,7 @@ func Dial(cfg LinkConfig) (*Link, error) {
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { l.fall(err) }),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { l.failed(err) }),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { l.trouble(sub, err) }),
+		nats.LameDuckModeHandler(func(nc *nats.Conn) { l.duck(nc) }),
 		nats.ClosedHandler(func(*nats.Conn) { close(l.gone) }),
 	)
 	if l.nc, err = nats.Connect(strings.Join(cfg.URLs, ","), opts...); err != nil {
@@ -127,6 +129,15 @@ func (l *Link) Watch(f func(up bool)) (cancel func()) {
 	}
 }
 
+// OnLameDuck calls f when the server of the link says that it is about to stop: it takes
+// no connections any more and will close this one within minutes. Calls come as those
+// of Watch do, and f must return soon.
+func (l *Link) OnLameDuck(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ducks = append(slices.Clip(l.ducks), f)
+}
+
 // Close ends the connection and waits for its callbacks. Whoever serves or asks
 // over the link is closed before it.
 func (l *Link) Close() {
@@ -172,6 +183,16 @@ func (l *Link) fall(err error) {
 	l.mu.Unlock()
 	l.log.Warn("bus connection lost, reconnecting", "servers", l.urls, "reason", reason(err))
 	l.change(false)
+}
+
+func (l *Link) duck(nc *nats.Conn) {
+	l.log.Info("bus server is about to stop", "server", redact(nc.ConnectedUrl()))
+	l.mu.Lock()
+	fs := l.ducks
+	l.mu.Unlock()
+	for _, f := range fs {
+		f()
+	}
 }
 
 // failed notes an attempt that did not connect. The first is logged unless the
