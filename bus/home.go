@@ -23,6 +23,10 @@ import (
 // of an interval to spare.
 const silence = LoadInterval*3 + LoadInterval/2
 
+// overlap is how long a worker can be found at two homes when it moves without haste: the
+// server that it moves to confirms its subscription before the others know of it.
+const overlap = LoadInterval
+
 // tend follows what becomes of the links until the server has left.
 func (s *Server) tend() {
 	tick := time.NewTicker(LoadInterval)
@@ -145,10 +149,17 @@ func (s *Server) vacate(l, to *serverLink) {
 		defer cancel()
 		// Errors are of lost connections: then there is less to wait for.
 		_ = to.nc.FlushWithContext(alive)
+		routed := time.NewTimer(overlap)
+		defer routed.Stop()
+		select {
+		case <-routed.C:
+		case <-alive.Done():
+		}
 		drain(alive, subs)
 		if !s.leaving.Load() {
 			l.avoid() // what is still being looked up is answered elsewhere
 			_ = l.nc.FlushWithContext(alive)
+			_ = l.nc.FlushWithContext(alive) // who had chosen this link has published by now
 			l.renew()
 		}
 		s.mu.Lock()
