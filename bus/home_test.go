@@ -22,7 +22,7 @@ import (
 )
 
 // natsCluster starts servers that all know each other.
-func natsCluster(t *testing.T, n int) []*server.Server {
+func natsCluster(t *testing.T, n int, change ...func(*server.Options)) []*server.Server {
 	t.Helper()
 	var routes []*url.URL
 	for range n {
@@ -39,6 +39,9 @@ func natsCluster(t *testing.T, n int) []*server.Server {
 		opts.Cluster.Name, opts.Cluster.Host, opts.Cluster.PoolSize = "c", "127.0.0.1", -1
 		if _, err := fmt.Sscanf(routes[i].Port(), "%d", &opts.Cluster.Port); err != nil {
 			t.Fatal(err)
+		}
+		for _, f := range change {
+			f(opts)
 		}
 		s, err := server.NewServer(opts)
 		if err != nil {
@@ -235,6 +238,25 @@ func TestHomeIsLost(t *testing.T) {
 var instantFixed = resolverFunc(func(q schema.Question, _ time.Time, to schema.Receiver) {
 	to.Answered(schema.Answer{Result: []byte(known[q])})
 })
+
+// TestAnswerGoesOverAnotherLink: the link that a question came over is lost and stays so.
+func TestAnswerGoesOverAnotherLink(t *testing.T) {
+	n := natsCluster(t, 3, func(o *server.Options) { o.Cluster.NoAdvertise = true }) // so that links know one server
+	fixed := schematest.NewFixed(known)
+	t.Cleanup(fixed.Stop)
+	work := links(t, "w", n[0], n[1])
+	heard := startHomed(t, n[2], work, fixed)
+	fixed.Hold()
+	answered := make(chan error, 1)
+	go func() { answered <- direct(heard.conn, patience) }()
+	eventually(t, "it is held", func() bool { return len(fixed.Waiting()) == 1 })
+	n[0].Shutdown()
+	eventually(t, "the link is lost", func() bool { return !work[0].Up() })
+	fixed.Release()
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
 
 // TestLossOfACarrierIsTold: a link that is not the home counts when answers went over it.
 func TestLossOfACarrierIsTold(t *testing.T) {
