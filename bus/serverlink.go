@@ -75,6 +75,10 @@ func (l *serverLink) renew() {
 	}
 }
 
+// leastBytes is what a message counts for at least in what waits: an empty one takes
+// memory as well.
+const leastBytes = 64
+
 // subscribe adds a subscription, with a bound in bytes on what waits in it.
 func (l *serverLink) subscribe(k kind, subject, group string, backlog int, f nats.MsgHandler) error {
 	sub, err := l.nc.QueueSubscribe(subject, group, f) // an empty group is none
@@ -84,7 +88,7 @@ func (l *serverLink) subscribe(k kind, subject, group string, backlog int, f nat
 	gone := make(chan struct{})
 	sub.SetClosedHandler(func(string) { close(gone) })
 	l.subs = append(l.subs, &subscription{Subscription: sub, kind: k, gone: gone})
-	return sub.SetPendingLimits(-1, backlog)
+	return sub.SetPendingLimits(backlog/leastBytes, backlog)
 }
 
 // has says whether there is a subscription of a kind. Server.mu is held.
