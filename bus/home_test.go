@@ -214,7 +214,7 @@ func links(t *testing.T, name string, servers ...*server.Server) (all []*bus.Lin
 func startHomed(t *testing.T, at *server.Server, links []*bus.Link, r schema.Resolver) *announced {
 	t.Helper()
 	heard := listen(t, at.ClientURL(), "w1")
-	leaveAtEnd(t, newServer(t, bus.ServerConfig{Links: links, Resolver: r, WorkerID: "w1", MaxWait: -1}))
+	leaveAtEnd(t, newServer(t, bus.ServerConfig{Links: links, Resolver: r, WorkerID: "w1"}))
 	eventually(t, "it is heard", func() bool { return heard.count() > 0 })
 	eventually(t, "it is found", func() bool { return direct(heard.conn, time.Second) == nil })
 	return heard

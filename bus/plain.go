@@ -31,7 +31,7 @@ func isPlain(b []byte) bool {
 }
 
 // receivePlain takes a question in plain JSON.
-func (s *Server) receivePlain(via *serverLink, m *nats.Msg, began time.Time, late bool) {
+func (s *Server) receivePlain(via *serverLink, m *nats.Msg, began time.Time) {
 	p := &plainLookup{server: s, via: via, reply: m.Reply, began: began}
 	q, wrong, ask := p.parse(lastToken(m.Subject), m.Data)
 	switch {
@@ -40,7 +40,7 @@ func (s *Server) receivePlain(via *serverLink, m *nats.Msg, began time.Time, lat
 		s.publish(via, m.Reply, jsonrpc.AppendError(nil, p.id, wrong))
 	case !ask:
 		s.metrics.outcome(outcomeInvalid)
-	case late || !s.admit():
+	case !s.admit():
 		s.metrics.outcome(outcomeOverloaded)
 		s.publish(via, m.Reply, jsonrpc.AppendError(nil, p.id, errOverloaded.Reply()))
 	default:

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/ommer/ommer/bus/codel"
 	"github.com/ommer/ommer/schema"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -59,9 +58,6 @@ type ServerConfig struct {
 	// MaxInFlight is how many questions may be with the Resolver at once; one more
 	// is answered with Overloaded. 0 means DefaultMaxInFlight.
 	MaxInFlight int
-	// MaxWait is how long questions may stand in line before they reach the Resolver:
-	// see package bus/codel. 0 means codel.DefaultTarget, a negative value no bound.
-	MaxWait time.Duration
 	// Timeout is the time for a question that came without a budget, and the most
 	// that a budget may ask for. 0 means DefaultTimeout.
 	Timeout time.Duration
@@ -108,9 +104,6 @@ type Server struct {
 func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.MaxInFlight == 0 {
 		cfg.MaxInFlight = DefaultMaxInFlight
-	}
-	if cfg.MaxWait == 0 {
-		cfg.MaxWait = codel.DefaultTarget
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout
@@ -328,20 +321,18 @@ func (s *Server) unfinished(ctx context.Context) error {
 
 // inlet is what takes the messages of one subscription to questions.
 func (s *Server) inlet(l *serverLink) nats.MsgHandler {
-	line := codel.Line{Gate: codel.Gate{Target: s.cfg.MaxWait}}
-	return func(m *nats.Msg) { s.receive(l, &line, m) }
+	return func(m *nats.Msg) { s.receive(l, m) }
 }
 
 // receive runs on the goroutine of a subscription and waits for nothing.
-func (s *Server) receive(via *serverLink, line *codel.Line, m *nats.Msg) {
+func (s *Server) receive(via *serverLink, m *nats.Msg) {
 	began := time.Now()
-	late := line.Refuse(began, m.Sub)
 	if !isReply(m.Reply) || len(m.Data) == 0 {
 		s.metrics.outcome(outcomeUnreadable)
 		return
 	}
 	if m.Data[0] > schema.FrameVersion && isPlain(m.Data) {
-		s.receivePlain(via, m, began, late)
+		s.receivePlain(via, m, began)
 		return
 	}
 	l := s.letters.Get().(*letter)
@@ -349,13 +340,13 @@ func (s *Server) receive(via *serverLink, line *codel.Line, m *nats.Msg) {
 	l.expect() // the end of the message
 	method := lastToken(m.Subject)
 	for frame := range schema.Frames(m.Data) {
-		s.take(frame, method, l, began, late)
+		s.take(frame, method, l, began)
 	}
 	l.skip(false)
 }
 
 // take has a question looked up; its answer goes into the letter.
-func (s *Server) take(frame []byte, method string, to *letter, began time.Time, late bool) {
+func (s *Server) take(frame []byte, method string, to *letter, began time.Time) {
 	r, err := schema.ParseRequest(frame)
 	switch {
 	case errors.Is(err, schema.ErrFrameVersion), errors.Is(err, schema.ErrFrameKind):
@@ -371,7 +362,7 @@ func (s *Server) take(frame []byte, method string, to *letter, began time.Time, 
 		to.refuse(r.ID, errSubject)
 		return
 	}
-	if late || !s.admit() {
+	if !s.admit() {
 		s.metrics.outcome(outcomeOverloaded)
 		to.refuse(r.ID, errOverloaded)
 		return

@@ -181,7 +181,7 @@ func TestLeaveUnderLoad(t *testing.T) {
 	})
 	for range 10 {
 		link := dial(t, "leaver", srv.URL())
-		s := newServer(t, bus.ServerConfig{Links: []*bus.Link{link}, Resolver: slow, MaxWait: -1})
+		s := newServer(t, bus.ServerConfig{Links: []*bus.Link{link}, Resolver: slow})
 		eventually(t, "it is asked", func() bool { return s.InFlight() > 20 })
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if err := s.Leave(ctx); err != nil {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/ommer/ommer/bus/actor"
-	"github.com/ommer/ommer/bus/codel"
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/workers/cache"
 )
@@ -23,7 +22,6 @@ type shard struct {
 	kept   *cache.Sieve[schema.Selector, entry] // true for good
 	recent *cache.Sieve[schema.Selector, entry] // true until entry.until
 
-	gate     codel.Gate // of the mailbox
 	fetches  map[schema.Selector]*fetch
 	waiting  int       // asks in all of them
 	wake     time.Time // when the timer is due, zero when it is not armed
@@ -37,7 +35,6 @@ func newShard(p *Pool, s *slot, self *actor.Ref[message]) *shard {
 		pool: p, slot: s, self: self,
 		kept:    cache.New[schema.Selector, entry](bytes - bytes/recentShare),
 		recent:  cache.New[schema.Selector, entry](bytes / recentShare),
-		gate:    codel.Gate{Target: p.cfg.MaxWait},
 		fetches: make(map[schema.Selector]*fetch),
 	}
 	// The timer is armed by Reset only. When the shard has stopped the wake-up finds
@@ -67,13 +64,9 @@ func (s *shard) Receive(m message) {
 // asked answers a question or lets it wait.
 func (s *shard) asked(a *ask) {
 	now := time.Now()
-	crowded := s.gate.Refuse(now, now.Sub(a.told))
-	switch {
-	case !a.deadline.After(now):
+	s.slot.gate.Took(now, a.told)
+	if !a.deadline.After(now) {
 		s.refuse(a, late)
-		return
-	case crowded:
-		s.refuse(a, waited)
 		return
 	}
 	if e, ok := s.lookup(a.question.Block, now); ok {

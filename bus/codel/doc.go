@@ -5,10 +5,12 @@
 // waited for longer than the target all the time, then more comes than is answered,
 // and those who wait only make each other late.
 //
-// What is done then is that of Facebook's variant (Nygren and others, "Fail at Scale",
-// ACM Queue 2015): who has waited for twice the target is refused. A refusal costs a
-// fraction of an answer, so nearly all the work is answers, and each of them comes soon.
+// CoDel drops at the head of the queue. That suits packets, which cost nothing once they
+// are dropped. A refused question is asked again and costs about as much as an answer
+// that is in a cache: a server that refuses whom it has let wait can come to do nothing
+// else. So a Gate turns away those who come, and whoever was let in is answered. It
+// closes for as long as it takes to work off what is too much, so that there is always
+// work.
 //
-// A Gate and a Line belong to who takes from the queue and are not safe for concurrent
-// use. The package imports nothing of ours.
+// The package imports nothing of ours.
 package codel

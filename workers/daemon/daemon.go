@@ -22,7 +22,7 @@ type Options struct {
 	Upstream    []upstream.URL `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first."`
 	CacheBytes  int64          `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks. Default ${default}; 0 means the same."`
 	MaxInFlight int            `placeholder:"N" default:"32768" help:"Lookups at a time; more are refused at once, so that another worker can take them. Default ${default}; 0 means the same."`
-	MaxWait     time.Duration  `placeholder:"DURATION" default:"5ms" help:"How long lookups may stand in line before they are begun. While none is begun sooner, those that have waited for twice as long are refused, so that another worker can take them. Default ${default}; 0 means the same, a negative value no bound."`
+	MaxWait     time.Duration  `placeholder:"DURATION" default:"5ms" help:"How long lookups may stand in line before they are begun. When all of them have waited for longer for a while, new ones are refused until the line is shorter, so that another worker can take them. Default ${default}; 0 means the same, a negative value no bound."`
 }
 
 // Validate reports values that cannot work, by the names of their flags.
@@ -96,7 +96,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 		Links: d.links, Network: cfg.Network, Resolver: d.pool,
 		WorkerID: cfg.Name, Zone: cfg.Zone, Version: process.Version(),
 		Ready: d.pool.Ready, Figures: func() any { return d.pool.Figures() },
-		MaxInFlight: cfg.MaxInFlight, MaxWait: cfg.MaxWait, Logger: cfg.Log, Registerer: cfg.Admin.Registry,
+		MaxInFlight: cfg.MaxInFlight, Logger: cfg.Log, Registerer: cfg.Admin.Registry,
 	})
 	if err != nil {
 		return nil, err
