@@ -141,6 +141,7 @@ func (s *Server) vacate(l, to *serverLink) {
 		kinds = append(kinds, own)
 	}
 	l.busy = true
+	losses := l.losses.Load()
 	subs := l.take(kinds...)
 	s.moving.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), moveTimeout)
@@ -156,7 +157,7 @@ func (s *Server) vacate(l, to *serverLink) {
 		case <-alive.Done():
 		}
 		drain(alive, subs)
-		if !s.leaving.Load() {
+		if l.losses.Load() == losses && !s.leaving.Load() { // else there is no connection to give up
 			l.avoid() // what is still being looked up is answered elsewhere
 			_ = l.nc.FlushWithContext(alive)
 			_ = l.nc.FlushWithContext(alive) // who had chosen this link has published by now
