@@ -68,7 +68,7 @@ func clientAsker(t testing.TB, url string) asker {
 }
 
 func startInstant(t testing.TB, url string) {
-	s := newServer(t, bus.ServerConfig{Link: dial(t, "w", url), Resolver: instant})
+	s := newServer(t, bus.ServerConfig{Links: []*bus.Link{dial(t, "w", url)}, Resolver: instant})
 	t.Cleanup(func() {
 		if err := s.Leave(context.Background()); err != nil {
 			t.Error(err)

@@ -219,7 +219,7 @@ func TestConformance(t *testing.T) {
 		n++
 		fixed := schematest.NewFixed(known)
 		t.Cleanup(fixed.Stop)
-		s := newServer(t, bus.ServerConfig{Link: dial(t, fmt.Sprintf("w%d", n), srv.URL()), Resolver: fixed})
+		s := newServer(t, bus.ServerConfig{Links: []*bus.Link{dial(t, fmt.Sprintf("w%d", n), srv.URL())}, Resolver: fixed})
 		c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, fmt.Sprintf("e%d", n), srv.URL())}})
 		t.Cleanup(func() {
 			fixed.Release()

@@ -9,6 +9,7 @@
 //
 //	ommer.v1.<network>.<method>               questions, queue group "lookup"
 //	ommer.w.<worker>.v1.<network>.<method>    the same, for one worker
+//	ommer.load.<worker>                       what a worker says of itself, see Load
 //	_R.<name>.<link>.<method>                 answers; a few, used again and again
 //	_R.<name>.<link>.w<n>m<method>            the same, of one worker
 //	_R.<name>.<link>.x<id>                    the answer to one repeated question
@@ -52,6 +53,14 @@
 // A NATS server that has nobody to deliver to says so with status 503, which
 // names the reply subject and not the message. See lane for how the question is
 // found.
+//
+// # Serving
+//
+// A worker takes questions on several links, those for it alone on one of them (see
+// home.go). An answer goes over the link that its question came over, or over another
+// one while that has no connection. A link whose server is about to stop is drained and
+// renewed, one that is mute is renewed at once. What may have been lost on the way is
+// told by Load.Epoch.
 //
 // # Concurrency
 //

@@ -22,7 +22,8 @@ const (
 // or maxLetter bytes are there. It is used again once all were sent.
 type letter struct {
 	server *Server
-	to     string // reply subject
+	to     string      // reply subject
+	via    *serverLink // that the questions came over
 
 	mu     sync.Mutex
 	bundle schema.Bundle
@@ -81,7 +82,7 @@ func (l *letter) settle(asked bool) {
 func (l *letter) send() {
 	if l.bundle.Frames() > 0 {
 		l.server.metrics.messages.Inc()
-		l.server.publish(l.to, l.bundle.Message())
+		l.server.publish(l.via, l.to, l.bundle.Message())
 		l.bundle.Reset(2 * maxLetter)
 	}
 	l.server.release(l.unsent)
@@ -91,7 +92,7 @@ func (l *letter) send() {
 // rest gives the letter back when nothing more will come of it.
 func (l *letter) rest() {
 	if l.open == 0 && !l.queued {
-		l.to = ""
+		l.to, l.via = "", nil
 		l.server.letters.Put(l)
 	}
 }

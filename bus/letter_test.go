@@ -96,7 +96,7 @@ func startSlowly(t *testing.T) (*slowly, *bus.Server, string) {
 	t.Helper()
 	srv := startNATS(t, embedded.Config{})
 	r := newSlowly()
-	s := newServer(t, bus.ServerConfig{Link: dial(t, "w", srv.URL()), Resolver: r})
+	s := newServer(t, bus.ServerConfig{Links: []*bus.Link{dial(t, "w", srv.URL())}, Resolver: r})
 	return r, s, srv.URL()
 }
 

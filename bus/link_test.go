@@ -76,7 +76,7 @@ func TestProcessesStartInAnyOrder(t *testing.T) {
 	work := dial(t, "w", "nats://"+addr)
 	fixed := schematest.NewFixed(known)
 	t.Cleanup(fixed.Stop)
-	leaveAtEnd(t, newServer(t, bus.ServerConfig{Link: work, Resolver: fixed}))
+	leaveAtEnd(t, newServer(t, bus.ServerConfig{Links: []*bus.Link{work}, Resolver: fixed}))
 	startNATS(t, embedded.Config{Addr: addr})
 	eventually(t, "everyone is connected", func() bool { return c.Missing() == "" && work.Missing() == "" })
 	eventually(t, "answers", func() bool { return ask(t, c, byNumber, patience).wait().Err == nil })

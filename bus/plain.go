@@ -31,17 +31,18 @@ func isPlain(b []byte) bool {
 }
 
 // receivePlain takes a question in plain JSON.
-func (s *Server) receivePlain(m *nats.Msg, began time.Time) {
-	p := &plainLookup{server: s, reply: m.Reply, began: began}
+func (s *Server) receivePlain(via *serverLink, m *nats.Msg, began time.Time) {
+	p := &plainLookup{server: s, via: via, reply: m.Reply, began: began}
 	q, wrong, ask := p.parse(lastToken(m.Subject), m.Data)
 	switch {
 	case wrong != nil:
 		s.metrics.outcome(outcomeInvalid)
-		s.publish(m.Reply, jsonrpc.AppendError(nil, p.id, wrong))
+		s.publish(via, m.Reply, jsonrpc.AppendError(nil, p.id, wrong))
 	case !ask:
 		s.metrics.outcome(outcomeInvalid)
 	case !s.admit():
-		s.publish(m.Reply, jsonrpc.AppendError(nil, p.id, errOverloaded.Reply()))
+		s.metrics.outcome(outcomeOverloaded)
+		s.publish(via, m.Reply, jsonrpc.AppendError(nil, p.id, errOverloaded.Reply()))
 	default:
 		s.cfg.Resolver.Resolve(q, began.Add(s.cfg.Timeout), p)
 	}
@@ -50,6 +51,7 @@ func (s *Server) receivePlain(m *nats.Msg, began time.Time) {
 // plainLookup is one question in plain JSON, and the Receiver of its answer.
 type plainLookup struct {
 	server *Server
+	via    *serverLink
 	reply  string
 	id     []byte // raw JSON, nil for null
 	began  time.Time
@@ -91,11 +93,11 @@ func (p *plainLookup) parse(name string, msg []byte) (q schema.Question, wrong *
 func (p *plainLookup) Answered(a schema.Answer) {
 	s := p.server
 	if a.Err != nil {
-		s.publish(p.reply, jsonrpc.AppendError(nil, p.id, a.Err.Reply()))
+		s.publish(p.via, p.reply, jsonrpc.AppendError(nil, p.id, a.Err.Reply()))
 	} else {
-		s.publish(p.reply, jsonrpc.AppendResult(nil, p.id, a.Result))
+		s.publish(p.via, p.reply, jsonrpc.AppendResult(nil, p.id, a.Result))
 	}
 	s.metrics.answered(a)
-	s.metrics.seconds.Observe(time.Since(p.began).Seconds())
+	s.done(a, time.Since(p.began))
 	s.release(1)
 }

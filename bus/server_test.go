@@ -21,7 +21,7 @@ func newFixedServer(t testing.TB, url string, reg prometheus.Registerer) *schema
 	t.Helper()
 	fixed := schematest.NewFixed(known)
 	t.Cleanup(fixed.Stop)
-	s := newServer(t, bus.ServerConfig{Link: dial(t, "w", url), Resolver: fixed, WorkerID: "w1", Registerer: reg})
+	s := newServer(t, bus.ServerConfig{Links: []*bus.Link{dial(t, "w", url)}, Resolver: fixed, WorkerID: "w1", Registerer: reg})
 	leaveAtEnd(t, s)
 	return fixed
 }
@@ -111,7 +111,7 @@ func TestServerShedsOverItsLimit(t *testing.T) {
 	fixed := schematest.NewFixed(known)
 	t.Cleanup(fixed.Stop)
 	reg := prometheus.NewRegistry()
-	s := newServer(t, bus.ServerConfig{Link: dial(t, "w", srv.URL()), Resolver: fixed, MaxInFlight: 10, Registerer: reg})
+	s := newServer(t, bus.ServerConfig{Links: []*bus.Link{dial(t, "w", srv.URL())}, Resolver: fixed, MaxInFlight: 10, Registerer: reg})
 	leaveAtEnd(t, s)
 	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", srv.URL())}})
 	fixed.Hold()
@@ -144,7 +144,7 @@ func TestServerDoesNotAnswerLate(t *testing.T) {
 	}
 	stubborn := make(chan late, 1)
 	s := newServer(t, bus.ServerConfig{
-		Link: dial(t, "w", srv.URL()), Registerer: reg,
+		Links: []*bus.Link{dial(t, "w", srv.URL())}, Registerer: reg,
 		Resolver: resolverFunc(func(_ schema.Question, due time.Time, to schema.Receiver) { stubborn <- late{to, due} }),
 	})
 	leaveAtEnd(t, s)
@@ -181,7 +181,7 @@ func TestLeaveUnderLoad(t *testing.T) {
 	})
 	for range 10 {
 		link := dial(t, "leaver", srv.URL())
-		s := newServer(t, bus.ServerConfig{Link: link, Resolver: slow})
+		s := newServer(t, bus.ServerConfig{Links: []*bus.Link{link}, Resolver: slow})
 		eventually(t, "it is asked", func() bool { return s.InFlight() > 20 })
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if err := s.Leave(ctx); err != nil {
@@ -202,7 +202,7 @@ func TestLeavingWorkerKeepsItsQuestions(t *testing.T) {
 	srv := startNATS(t, embedded.Config{})
 	fixed := schematest.NewFixed(known)
 	t.Cleanup(fixed.Stop)
-	s := newServer(t, bus.ServerConfig{Link: dial(t, "w", srv.URL()), Resolver: fixed})
+	s := newServer(t, bus.ServerConfig{Links: []*bus.Link{dial(t, "w", srv.URL())}, Resolver: fixed})
 	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", srv.URL())}})
 	fixed.Hold()
 	var in []*one
@@ -237,7 +237,7 @@ func TestLeaveIsBounded(t *testing.T) {
 	srv := startNATS(t, embedded.Config{})
 	fixed := schematest.NewFixed(known)
 	t.Cleanup(fixed.Stop)
-	s := newServer(t, bus.ServerConfig{Link: dial(t, "w", srv.URL()), Resolver: fixed})
+	s := newServer(t, bus.ServerConfig{Links: []*bus.Link{dial(t, "w", srv.URL())}, Resolver: fixed})
 	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", srv.URL())}})
 	fixed.Hold()
 	o := ask(t, c, byNumber, patience)

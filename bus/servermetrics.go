@@ -1,6 +1,8 @@
 package bus
 
 import (
+	"strconv"
+
 	"github.com/ommer/ommer/schema"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -89,11 +91,21 @@ func (m *serverMetrics) Collect(ch chan<- prometheus.Metric) {
 	m.seconds.Collect(ch)
 	ch <- prometheus.MustNewConstMetric(m.inFlight, prometheus.GaugeValue, float64(m.server.inFlight.Load()))
 	lost := 0
-	for _, sub := range m.server.subs {
-		if n, err := sub.Dropped(); err == nil { // else it was closed
-			lost += n
-		}
+	for _, l := range m.server.links {
+		lost += m.server.lost(l)
+		m.link.collect(ch, l.Link, strconv.Itoa(l.number))
 	}
 	ch <- prometheus.MustNewConstMetric(m.lost, prometheus.CounterValue, float64(lost))
-	m.link.collect(ch, m.server.cfg.Link, "0")
+}
+
+// lost is how many messages of a link were dropped because too many waited.
+func (s *Server) lost(l *serverLink) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost := l.dropped
+	for _, sub := range l.subs {
+		n, _ := sub.Dropped() // an error means that it was closed
+		lost += n
+	}
+	return lost
 }

@@ -42,7 +42,7 @@ func overBus(t testing.TB, r schema.Resolver, capacity int) *bus.Client {
 		t.Cleanup(l.Close)
 		return l
 	}
-	server, err := bus.NewServer(bus.ServerConfig{Link: dial("worker"), Network: "mainnet", Resolver: r, MaxInFlight: capacity, Timeout: time.Minute})
+	server, err := bus.NewServer(bus.ServerConfig{Links: []*bus.Link{dial("worker")}, Network: "mainnet", Resolver: r, MaxInFlight: capacity, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/ommer/ommer/bus/codel"
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/workers/upstream"
 )
@@ -44,6 +45,11 @@ type Config struct {
 	// Mailbox is how many questions may wait for one shard; beyond it they are
 	// Overloaded. Default 16,384.
 	Mailbox int
+	// MaxWait is how long questions may stand in a mailbox, and fetches until they
+	// run: when all have waited for longer for a while, further ones are Overloaded
+	// until there are fewer, see package codel. Negative: no bound. Default
+	// codel.DefaultTarget.
+	MaxWait time.Duration
 	// Timeout is the time for a question without a deadline. Default 10 s.
 	Timeout time.Duration
 	// StopTimeout bounds how long Run waits for those who wait for an answer when
@@ -97,6 +103,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Mailbox == 0 {
 		c.Mailbox = DefaultMailbox
+	}
+	if c.MaxWait == 0 {
+		c.MaxWait = codel.DefaultTarget
 	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout

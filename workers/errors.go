@@ -13,6 +13,7 @@ import (
 var (
 	late        = &schema.Error{Code: schema.Timeout, Detail: "the deadline has passed"}
 	mailboxFull = &schema.Error{Code: schema.Overloaded, Detail: "too many questions wait for a shard"}
+	standing    = &schema.Error{Code: schema.Overloaded, Detail: "questions stand in line for a shard"}
 	tooMany     = &schema.Error{Code: schema.Overloaded, Detail: "too many questions wait for the source"}
 	tooManyAsks = &schema.Error{Code: schema.Overloaded, Detail: "too many blocks are asked of the source"}
 	leaving     = &schema.Error{Code: schema.Draining, Detail: "the worker is stopping"}

@@ -14,6 +14,7 @@ type message interface{ Fail(err error) }
 // was answered and nobody holds it any more.
 type ask struct {
 	question schema.Question
+	told     time.Time // when it came into the mailbox
 	deadline time.Time
 	to       schema.Receiver // nil once answered
 	count    *counters

@@ -64,6 +64,7 @@ func (s *shard) Receive(m message) {
 // asked answers a question or lets it wait.
 func (s *shard) asked(a *ask) {
 	now := time.Now()
+	s.slot.gate.Took(now, a.told)
 	if !a.deadline.After(now) {
 		s.refuse(a, late)
 		return

@@ -1,4 +1,4 @@
-// Package daemon assembles a worker process: a link to the bus, the upstream
+// Package daemon assembles a worker process: two links to the bus, the upstream
 // nodes, the pool that answers from them, and the server that puts the pool on
 // the bus. The binary ommer-worker is a thin main around it, and the all-in-one
 // server runs one beside an edge.
@@ -22,6 +22,7 @@ type Options struct {
 	Upstream    []upstream.URL `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first."`
 	CacheBytes  int64          `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks. Default ${default}; 0 means the same."`
 	MaxInFlight int            `placeholder:"N" default:"32768" help:"Lookups at a time; more are refused at once, so that another worker can take them. Default ${default}; 0 means the same."`
+	MaxWait     time.Duration  `placeholder:"DURATION" default:"5ms" help:"How long lookups may stand in line before they are begun. When all of them have waited for longer for a while, new ones are refused until the line is shorter, so that another worker can take them. Default ${default}; 0 means the same, a negative value no bound."`
 }
 
 // Validate reports values that cannot work, by the names of their flags.
@@ -37,6 +38,7 @@ type Config struct {
 	Options
 	Name    string // of the worker: one token of letters, digits, - and _
 	Network string
+	Zone    string // where it is, a token or empty
 	Bus     bus.Flags
 	Log     *slog.Logger
 	Admin   *process.Admin
@@ -44,11 +46,15 @@ type Config struct {
 
 // Daemon is a worker and its ways to the bus and to the nodes.
 type Daemon struct {
-	link   *bus.Link
+	links  []*bus.Link
 	nodes  *upstream.Set
 	pool   *workers.Pool
 	server *bus.Server
 }
+
+// links is how many connections to the bus a worker has: while one is being made anew
+// the other goes on.
+const links = 2
 
 // hold is how much is kept of answers while the connection to the bus is being
 // made anew, in bytes.
@@ -72,18 +78,24 @@ func New(cfg Config) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.pool, err = workers.New(workers.Config{
-		Source: d.nodes, CacheBytes: cfg.CacheBytes, Logger: cfg.Log, Registerer: cfg.Admin.Registry,
+		Source: d.nodes, CacheBytes: cfg.CacheBytes, MaxWait: cfg.MaxWait, Logger: cfg.Log, Registerer: cfg.Admin.Registry,
 	})
 	if err != nil {
 		return nil, err
 	}
 	link := cfg.Bus.Link(cfg.Name, cfg.Log)
 	link.Hold = hold
-	if d.link, err = bus.Dial(link); err != nil {
-		return nil, process.Usage{Err: err} // the configuration is the only thing that can be wrong
+	for range links {
+		l, err := bus.Dial(link)
+		if err != nil {
+			return nil, process.Usage{Err: err} // the configuration is the only thing that can be wrong
+		}
+		d.links = append(d.links, l)
 	}
 	d.server, err = bus.NewServer(bus.ServerConfig{
-		Link: d.link, Network: cfg.Network, Resolver: d.pool, WorkerID: cfg.Name,
+		Links: d.links, Network: cfg.Network, Resolver: d.pool,
+		WorkerID: cfg.Name, Zone: cfg.Zone, Version: process.Version(),
+		Ready: d.pool.Ready, Figures: func() any { return d.pool.Figures() },
 		MaxInFlight: cfg.MaxInFlight, Logger: cfg.Log, Registerer: cfg.Admin.Registry,
 	})
 	if err != nil {
@@ -122,8 +134,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 // Run, and hold nothing before it.
 func (d *Daemon) close(ctx context.Context) error {
 	var err error
-	if d.link != nil {
-		d.link.Close()
+	for _, l := range d.links {
+		l.Close()
 	}
 	if d.pool != nil {
 		err = d.pool.Stop(ctx)

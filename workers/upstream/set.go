@@ -79,7 +79,7 @@ func (s *Set) Block(ctx context.Context, sel schema.Selector) (b Block, found bo
 		return Block{}, false, failures
 	}
 	if finalized, ok := s.Finalized(); ok && sel.Kind() == schema.ByNumber && sel.Number() <= finalized {
-		return Block{}, false, append(failures, fmt.Errorf("%w: no node has finalized block %d", ErrPruned, sel.Number()))
+		return Block{}, false, append(failures, fmt.Errorf("%w: no node has finalized the block", ErrPruned))
 	}
 	return Block{}, false, nil
 }

@@ -21,6 +21,7 @@ type options struct {
 
 	Name    process.Token    `placeholder:"NAME" help:"Name of this worker on the bus: letters, digits, - and _. Default: the host's name and the process id."`
 	Network process.Token    `default:"mainnet" help:"Network whose questions are answered."`
+	Zone    process.Token    `placeholder:"NAME" help:"Where this worker is, such as a data centre: edges ask those of their own zone first. Letters, digits, - and _."`
 	Version kong.VersionFlag `env:"-" help:"Print the version and exit."`
 }
 
@@ -56,7 +57,7 @@ func serve(args []string, stdout, stderr io.Writer) error {
 		o.Name = process.DefaultName("worker")
 	}
 	d, err := daemon.New(daemon.Config{
-		Options: o.Worker, Name: string(o.Name), Network: string(o.Network), Bus: o.Bus, Log: log, Admin: admin,
+		Options: o.Worker, Name: string(o.Name), Network: string(o.Network), Zone: string(o.Zone), Bus: o.Bus, Log: log, Admin: admin,
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,25 @@
+package workers
+
+// Figures are what a Pool shows beside its metrics, to be read by people.
+type Figures struct {
+	CacheEntries int64             `json:"cache_entries"`
+	CacheBytes   int64             `json:"cache_bytes"`
+	Lookups      map[string]uint64 `json:"lookups"` // by how they were met
+	Waiting      int64             `json:"waiting"` // for the source
+	Fetches      int64             `json:"fetches"` // under way
+}
+
+// Figures adds up what the shards count.
+func (p *Pool) Figures() Figures {
+	f := Figures{Lookups: map[string]uint64{}}
+	for _, s := range p.slots {
+		f.CacheEntries += s.entries.Load()
+		f.CacheBytes += s.bytes.Load()
+		f.Waiting += s.waiting.Load()
+		f.Fetches += int64(s.fetches.Load())
+		for i, name := range sourceNames {
+			f.Lookups[name] += s.count.lookups[i].Load()
+		}
+	}
+	return f
+}
