@@ -181,12 +181,17 @@ type load struct {
 
 // startLoad asks with inFlight questions unanswered at a time.
 func startLoad(t testing.TB, r schema.Resolver, inFlight int, budget time.Duration) *load {
+	return startLoadOf(t, r, func(int) schema.Question { return byNumber }, inFlight, budget)
+}
+
+// startLoadOf is startLoad with questions that each of those who ask has by its number.
+func startLoadOf(t testing.TB, r schema.Resolver, of func(int) schema.Question, inFlight int, budget time.Duration) *load {
 	l := new(load)
-	for range inFlight {
+	for i := range inFlight {
 		l.wg.Go(func() {
 			for !l.stop.Load() {
 				l.asked.Add(1)
-				a := ask(t, r, byNumber, budget).wait()
+				a := ask(t, r, of(i), budget).wait()
 				l.codes[codeOf(a)].Add(1)
 			}
 		})

@@ -19,10 +19,6 @@ import (
 // announcements that the worker itself makes, while another link does. Edges learn by
 // Load.Epoch that something may have been lost.
 
-// silence is how long a link may bring back no announcement: three in a row, and half
-// of an interval to spare.
-const silence = LoadInterval*3 + LoadInterval/2
-
 // overlap is how long a worker can be found at two homes when it moves without haste: the
 // server that it moves to confirms its subscription before the others know of it.
 const overlap = LoadInterval

@@ -169,30 +169,35 @@ func (f resolverFunc) Resolve(q schema.Question, d time.Time, to schema.Receiver
 // as fast as they are answered. It takes them slower than they come and answers
 // later from elsewhere, so that it leaves with questions in every place.
 func TestLeaveUnderLoad(t *testing.T) {
-	srv := startNATS(t, embedded.Config{})
-	newFixedServer(t, srv.URL(), nil)
-	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", srv.URL())}})
-	l := startLoad(t, c, 256, patience)
-	slow := resolverFunc(func(q schema.Question, _ time.Time, to schema.Receiver) {
-		for began := time.Now(); time.Since(began) < 100*time.Microsecond; {
-			runtime.Gosched()
-		}
-		time.AfterFunc(2*time.Millisecond, func() { to.Answered(schema.Answer{Result: []byte(known[q])}) })
-	})
-	for range 10 {
-		link := dial(t, "leaver", srv.URL())
-		s := newServer(t, bus.ServerConfig{Links: []*bus.Link{link}, Resolver: slow})
-		eventually(t, "it is asked", func() bool { return s.InFlight() > 20 })
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if err := s.Leave(ctx); err != nil {
-			t.Error(err)
-		}
-		cancel()
-		link.Close()
-	}
-	l.end()
-	if l.failed() > 0 {
-		t.Errorf("%d of %d lost: %v", l.failed(), l.asked.Load(), l)
+	for name, ids := range map[string][2]string{"queue group": {}, "by worker": {"stayer", "leaver"}} {
+		t.Run(name, func(t *testing.T) {
+			srv := startNATS(t, embedded.Config{})
+			quick := resolverFunc(func(_ schema.Question, _ time.Time, to schema.Receiver) { to.Answered(okAnswer) })
+			leaveAtEnd(t, newServer(t, bus.ServerConfig{Links: []*bus.Link{dial(t, "w", srv.URL())}, Resolver: quick, WorkerID: ids[0]}))
+			c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", srv.URL())}})
+			l := startLoadOf(t, c, func(i int) schema.Question { return schema.Question{Block: schema.Number(uint64(i))} }, 256, patience)
+			slow := resolverFunc(func(_ schema.Question, _ time.Time, to schema.Receiver) {
+				for began := time.Now(); time.Since(began) < 100*time.Microsecond; {
+					runtime.Gosched()
+				}
+				time.AfterFunc(2*time.Millisecond, func() { to.Answered(okAnswer) })
+			})
+			for range 10 {
+				link := dial(t, "leaver", srv.URL())
+				s := newServer(t, bus.ServerConfig{Links: []*bus.Link{link}, Resolver: slow, WorkerID: ids[1]})
+				eventually(t, "it is asked", func() bool { return s.InFlight() > 10 })
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				if err := s.Leave(ctx); err != nil {
+					t.Error(err)
+				}
+				cancel()
+				link.Close()
+			}
+			l.end()
+			if l.failed() > 0 {
+				t.Errorf("%d of %d lost: %v", l.failed(), l.asked.Load(), l)
+			}
+		})
 	}
 }
 

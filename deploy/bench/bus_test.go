@@ -182,16 +182,13 @@ func TestBusFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		cfg.Link = l
+		cfg.Links = []*bus.Link{l}
 		cfg.Resolver = resolverFunc(func(_ schema.Question, to schema.Receiver) { to.Answered(schema.Answer{Result: wrong}) })
 		s, err := bus.NewServer(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Leave(context.Background())
-		if cfg.WorkerID != "" {
-			defer announce(l, cfg.WorkerID)()
-		}
 	}
 	for _, way := range wayNames {
 		if _, err := asking.measure(t.Context(), busOrder{Way: way, InFlight: 3, Questions: 1, Duration: 5 * time.Second}); !errors.Is(err, errWrongAnswer) {

@@ -108,35 +108,30 @@ func (w *busWorker) join(what busWorking) error {
 	if err = nc.Flush(); err != nil {
 		return err
 	}
-	if _, err = w.serve(what, bus.ServerConfig{Network: queueNetwork}); err != nil {
+	if err = w.serve(what, bus.ServerConfig{Network: queueNetwork}); err != nil {
 		return err
 	}
-	l, err := w.serve(what, bus.ServerConfig{Network: choiceNetwork, WorkerID: what.Name})
-	if err != nil {
-		return err
-	}
-	w.ends = append(w.ends, announce(l, what.Name))
-	return nil
+	return w.serve(what, bus.ServerConfig{Network: choiceNetwork, WorkerID: what.Name})
 }
 
 // serve puts the worker on the bus.
-func (w *busWorker) serve(what busWorking, cfg bus.ServerConfig) (*bus.Link, error) {
+func (w *busWorker) serve(what busWorking, cfg bus.ServerConfig) error {
 	l, err := bus.Dial(bus.LinkConfig{Name: what.Name, URLs: []string{what.Server}})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	w.ends = append(w.ends, func() error { l.Close(); return nil })
-	cfg.Link, cfg.Resolver = l, w
+	cfg.Links, cfg.Resolver = []*bus.Link{l}, w
 	s, err := bus.NewServer(cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	w.ends = append(w.ends, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 		defer cancel()
 		return s.Leave(ctx)
 	})
-	return l, nil
+	return nil
 }
 
 func (w *busWorker) leave() error {

@@ -85,12 +85,8 @@ func New(cfg Config) (_ *Daemon, err error) {
 	}
 	link := cfg.Bus.Link(cfg.Name, cfg.Log)
 	link.Hold = hold
-	for range links {
-		l, err := bus.Dial(link)
-		if err != nil {
-			return nil, process.Usage{Err: err} // the configuration is the only thing that can be wrong
-		}
-		d.links = append(d.links, l)
+	if d.links, err = bus.DialApart(link, links); err != nil {
+		return nil, process.Usage{Err: err} // the configuration is the only thing that can be wrong
 	}
 	d.server, err = bus.NewServer(bus.ServerConfig{
 		Links: d.links, Network: cfg.Network, Resolver: d.pool,

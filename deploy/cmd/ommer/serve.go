@@ -113,7 +113,7 @@ func (s *serve) Run(std streams) (err error) {
 	}
 	if len(s.Worker.Upstream) > 0 {
 		worker, err := workerd.New(workerd.Config{
-			Options: s.Worker, Name: workerName, Network: string(s.Network),
+			Options: s.Worker, Name: workerName, Network: string(s.Network), Zone: edgeName,
 			Bus: inner, Log: log.With("part", "worker"), Admin: admin,
 		})
 		if err != nil {
@@ -122,7 +122,7 @@ func (s *serve) Run(std streams) (err error) {
 		parts = append(parts, process.Part{Name: "worker", Run: worker.Run})
 	}
 	front, err := edged.New(edged.Config{
-		Options: options, Certs: store, Name: edgeName, Network: string(s.Network),
+		Options: options, Certs: store, Name: edgeName, Network: string(s.Network), Zone: process.Token(edgeName),
 		Bus: inner, DevKey: key, Log: log.With("part", "edge"), Admin: admin,
 	})
 	if err != nil {
