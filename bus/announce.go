@@ -52,14 +52,15 @@ func (s *Server) announce() {
 		return
 	}
 	load := s.load()
-	b, err := json.Marshal(load)
-	if err != nil {
-		s.log.Error("announcement cannot be written", "reason", err)
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.links {
+		load.Home = l == s.home
+		b, err := json.Marshal(load)
+		if err != nil {
+			s.log.Error("announcement cannot be written", "reason", err)
+			return
+		}
 		l.say(b)
 	}
 }

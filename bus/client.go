@@ -321,13 +321,13 @@ func deliver(out []verdict) {
 	}
 }
 
-// rescue asks again what a worker has, which may have lost it. not is the worker that is
-// not to be asked, if any.
-func (c *Client) rescue(p, not *peer) {
+// rescue asks again what a worker has, which may have lost it: what was sent over one
+// link, or over any. not is the worker that is not to be asked, if any.
+func (c *Client) rescue(p *peer, over *clientLink, not *peer) {
 	if p.asked.Load() == 0 {
 		return
 	}
 	for _, s := range c.shards {
-		s.rescue(p, not, c.now())
+		s.rescue(p, over, not, c.now())
 	}
 }

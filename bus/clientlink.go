@@ -23,6 +23,7 @@ type clientLink struct {
 	prefix   string        // of its reply subjects
 	wake     chan struct{} // of its publisher
 	messages atomic.Uint64 // that questions were published in
+	risen    atomic.Int64  // when it was last connected, ns since the client's start
 	heard    atomic.Int64  // when something last came over it, ns since the client's start
 	cut      int64         // when it was last taken for mute; the watcher's own
 	lame     atomic.Bool   // its server is about to stop: no new questions
@@ -53,7 +54,7 @@ func (c *Client) open(l *clientLink, pending int) error {
 	}
 	if err := l.subscribe(loadSubjects, maxPeers*maxLoad, func(m *nats.Msg) {
 		l.heard.Store(c.now())
-		c.fleet.heard(m)
+		c.fleet.heard(l, m)
 	}); err != nil {
 		return err
 	}
@@ -64,6 +65,7 @@ func (c *Client) open(l *clientLink, pending int) error {
 			}
 		} else {
 			l.heard.Store(c.now())
+			l.risen.Store(c.now())
 			l.lame.Store(false)
 		}
 		for _, s := range c.shards {

@@ -42,7 +42,7 @@ func newFleet(c *Client) *fleet {
 }
 
 // heard takes an announcement. It runs on the goroutine of a link's subscription.
-func (f *fleet) heard(m *nats.Msg) {
+func (f *fleet) heard(l *clientLink, m *nats.Msg) {
 	load, err := parseLoad(m.Subject, m.Data)
 	if err != nil {
 		f.c.unreadable.Add(1)
@@ -51,9 +51,8 @@ func (f *fleet) heard(m *nats.Msg) {
 	if load.Network != f.c.network {
 		return
 	}
-	now := f.c.now()
 	f.mu.Lock()
-	p := f.peers[load.Worker]
+	p, now := f.peers[load.Worker], f.c.now()
 	if p == nil {
 		if len(f.peers) >= maxPeers {
 			f.mu.Unlock()
@@ -62,32 +61,43 @@ func (f *fleet) heard(m *nats.Msg) {
 		f.joined++
 		p = f.c.newPeer(load.Worker, f.joined)
 		p.decayed = now
+		for i := range p.paths { // the same announcement is on its way over all
+			p.paths[i].heard.Store(now)
+		}
 		f.peers[load.Worker] = p
 		f.c.log.Info("worker found", "worker", p.name, "zone", load.Zone, "version", load.Version)
 	}
-	if p.silent {
-		p.silent = false
-		f.c.log.Info("worker is heard again", "worker", p.name)
-	}
 	p.heard = now
+	if load.Home {
+		p.paths[l.number].heard.Store(now)
+		p.paths[l.number].dead.Store(false)
+	}
 	restarted := p.load.Instance != load.Instance
 	lost := p.load.Instance != "" && (restarted || p.load.Epoch < load.Epoch)
 	// Over several links each comes several times, and an old one may come late.
 	if restarted || p.load.Epoch <= load.Epoch {
-		moved := p.ready != (load.State == Ready) || p.load.Zone != load.Zone
 		p.load = load
 		p.others.Store(max(0, int64(load.InFlight)-p.asked.Load()))
 		if load.State == Ready {
 			p.shunned.Store(0)
 		}
-		if moved {
-			f.rank(now)
-		}
+	}
+	if ready := f.isReady(p, now); ready != p.ready || p.ready && p.zone != load.Zone {
+		f.rank(now)
+	}
+	if p.silent && p.ready {
+		p.silent = false
+		f.c.log.Info("worker is heard again", "worker", p.name)
 	}
 	f.mu.Unlock()
 	if lost {
-		f.c.rescue(p, nil)
+		f.c.rescue(p, nil, nil)
 	}
+}
+
+// isReady says whether a worker can be asked itself.
+func (f *fleet) isReady(p *peer, now int64) bool {
+	return p.load.State == Ready && now-p.reached() <= int64(silence)
 }
 
 // rank makes a new ranking if other workers can be asked than before.
@@ -95,7 +105,7 @@ func (f *fleet) rank(now int64) {
 	var ready, near []*peer
 	for _, name := range slices.Sorted(maps.Keys(f.peers)) {
 		p := f.peers[name]
-		if p.ready = p.load.State == Ready && now-p.heard <= int64(silence); !p.ready {
+		if p.ready, p.zone = f.isReady(p, now), p.load.Zone; !p.ready {
 			continue
 		}
 		ready = append(ready, p)
@@ -115,18 +125,22 @@ func (f *fleet) rank(now int64) {
 func (f *fleet) look(now int64) {
 	var lost []*peer
 	f.mu.Lock()
-	known := f.ranking.Load().peers
+	known, any := f.ranking.Load().peers, false
 	for _, p := range known {
-		if now-p.heard > int64(silence) {
+		any = any || now-p.heard <= int64(silence)
+		if now-p.reached() > int64(silence) {
 			lost = append(lost, p)
 		}
 	}
-	if len(lost) == len(known) {
+	if len(lost) == len(known) && !any {
 		// Not all of them hang at the same moment: it is the bus, or this process.
 		lost = nil
 	} else if len(lost) > 0 {
+		// If they are heard only from links that are not their homes the ranking may be
+		// empty now: the queue group can be reached there.
 		f.rank(now)
 	}
+	dead := f.judge(now)
 	for _, p := range lost {
 		p.silent = true
 	}
@@ -140,8 +154,35 @@ func (f *fleet) look(now int64) {
 	f.mu.Unlock()
 	for _, p := range lost {
 		f.c.log.Warn("worker is silent, asking others", "worker", p.name, "after", silence)
-		f.c.rescue(p, p)
+		f.c.rescue(p, nil, p)
 	}
+	for _, w := range dead {
+		f.c.log.Warn("worker is not reached over a link, taking another", "worker", w.p.name, "link", w.l.number, "after", silence)
+		f.c.rescue(w.p, w.l, nil)
+	}
+}
+
+// way is a path that is dead.
+type way struct {
+	p *peer
+	l *clientLink
+}
+
+// judge finds the paths over which a worker is no longer heard, while it is over
+// another: somewhere behind the link's server something is broken.
+func (f *fleet) judge(now int64) (dead []way) {
+	for _, p := range f.ranking.Load().peers {
+		if now-p.reached() > int64(2*LoadInterval) {
+			continue
+		}
+		for i, l := range f.c.links {
+			w := &p.paths[i]
+			if l.Up() && now-max(w.heard.Load(), l.risen.Load()) > int64(silence) && !w.dead.Swap(true) {
+				dead = append(dead, way{p, l})
+			}
+		}
+	}
+	return dead
 }
 
 // states counts the workers by what they say, or that they say nothing.
@@ -150,7 +191,7 @@ func (f *fleet) states(now int64) map[State]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range f.peers {
-		if now-p.heard > int64(silence) {
+		if now-p.reached() > int64(silence) {
 			n["silent"]++
 		} else {
 			n[p.load.State]++

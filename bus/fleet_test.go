@@ -39,7 +39,7 @@ func newHerald(t testing.TB, url, name string) *herald {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &herald{t: t, nc: nc, name: name, load: bus.Load{Worker: name, Instance: "1", Network: network, State: bus.Ready, MaxInFlight: 100}}
+	h := &herald{t: t, nc: nc, name: name, load: bus.Load{Worker: name, Instance: "1", Network: network, State: bus.Ready, Home: true, MaxInFlight: 100}}
 	h.will(h.answer)
 	take := func(m *nats.Msg) {
 		for f := range schema.Frames(m.Data) {
@@ -485,6 +485,60 @@ func TestHungServer(t *testing.T) {
 		return links[0].Up() && !strings.HasSuffix(links[0].NATS().ConnectedUrl(), f.ln.Addr().String())
 	})
 	ask(t, c, byNumber, patience).want(schema.OK)
+}
+
+// The servers hear both the client and the worker, but no longer each other: questions
+// take the link by which they get to the worker's home.
+func TestCutBetweenServers(t *testing.T) {
+	a, b := startNATS(t, embedded.Config{}), startNATS(t, embedded.Config{})
+	links := []*bus.Link{dial(t, "e", a.URL()), dial(t, "e", b.URL())}
+	home, far := newHerald(t, b.URL(), "w0"), newHerald(t, a.URL(), "w0") // as if a were joined to b
+	f := &fleet{Client: newClient(t, bus.ClientConfig{Links: links})}
+	f.wantKnown(t, 1)
+	for range 10 {
+		ask(t, f, byNumber, patience).want(schema.OK)
+	}
+	if far.asked.Load() == 0 {
+		t.Fatal("the first link is not used")
+	}
+	far.will(swallow)
+	far.change(func(l *bus.Load) { l.Home = false })
+	var all []*one
+	for range 100 {
+		all = append(all, ask(t, f, byNumber, patience))
+	}
+	for _, o := range all {
+		o.want(schema.OK)
+	}
+	if home.asked.Load() == 0 {
+		t.Error("answered from nowhere")
+	}
+	asked := far.asked.Load()
+	for range 10 {
+		ask(t, f, byNumber, patience).want(schema.OK)
+	}
+	if got := far.asked.Load(); got != asked {
+		t.Errorf("%d more went the way that leads nowhere", got-asked)
+	}
+	far.will(far.answer)
+	far.change(func(l *bus.Load) { l.Home = true })
+	eventually(t, "the first link is used again", func() bool {
+		ask(t, f, byNumber, patience).want(schema.OK)
+		return far.asked.Load() > asked
+	})
+}
+
+// Workers that are heard, but not from their homes, are asked in the queue group.
+func TestNoWayHome(t *testing.T) {
+	f := newFleet(t, 2, bus.ClientConfig{})
+	for _, w := range f.workers {
+		if err := w.direct.Unsubscribe(); err != nil {
+			t.Fatal(err)
+		}
+		w.change(func(l *bus.Load) { l.Home = false })
+	}
+	f.wantKnown(t, 0)
+	f.where(t, 20)
 }
 
 func TestLinksApart(t *testing.T) {

@@ -133,7 +133,7 @@ func TestAnnouncements(t *testing.T) {
 	eventually(t, "the first announcement", func() bool { return heard.count() > 0 })
 	first := heard.last()
 	want := bus.Load{
-		Worker: "w1", Instance: first.Instance, Network: network, Zone: "z1", State: bus.Ready, MaxInFlight: 77, Version: "v1.2.3",
+		Worker: "w1", Instance: first.Instance, Network: network, Zone: "z1", State: bus.Ready, Home: true, MaxInFlight: 77, Version: "v1.2.3",
 	}
 	if first != want || first.Instance == "" {
 		t.Errorf("got %+v, want %+v", first, want)

@@ -16,6 +16,9 @@ type Load struct {
 	Network  string `json:"network"`
 	Zone     string `json:"zone,omitempty"` // edges prefer the workers of their own
 	State    State  `json:"state"`
+	// Home says that this announcement came over the link on which the worker's own
+	// subjects are subscribed: questions take the same way back.
+	Home bool `json:"home"`
 	// Epoch grows whenever questions on their way to the worker, or its answers, may
 	// have been lost with a connection: who waits for some asks again.
 	Epoch uint64 `json:"epoch"`

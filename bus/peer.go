@@ -18,15 +18,34 @@ type peer struct {
 	asked   atomic.Int64  // questions of this client that it has not answered
 	others  atomic.Int64  // what it has in flight besides, as far as it says
 	took    atomic.Int64  // ns it takes, see sample
+	paths   []path        // by link
 	shunned atomic.Int64  // until then, ns since the client's start: it has refused, or is gone
 	_       [64]byte      // the next peer's counts are on another cache line
 
 	// What follows is touched under the fleet's mutex.
 	load    Load
-	heard   int64 // when it last said something, ns since the client's start
-	ready   bool  // it said so, and was not silent when the ranking was made
-	silent  bool  // that it says nothing was logged
-	decayed int64 // when took was last made smaller
+	heard   int64  // when it last said something, from its home or not, ns since the client's start
+	ready   bool   // it said so, and was not silent when the ranking was made
+	zone    string // as it was then
+	silent  bool   // that it says nothing was logged
+	decayed int64  // when took was last made smaller
+}
+
+// path is the way to a worker over one link, through as many NATS servers as it takes.
+type path struct {
+	heard atomic.Int64 // when something came from its home that way, ns since the client's start
+	dead  atomic.Bool  // nothing does any more, while it does another way
+}
+
+// leads says whether questions get to the worker over a link.
+func (p *peer) leads(l *clientLink) bool { return len(p.paths) == 0 || !p.paths[l.number].dead.Load() }
+
+// reached is when something last came from the worker's home, on any link.
+func (p *peer) reached() (at int64) {
+	for i := range p.paths {
+		at = max(at, p.paths[i].heard.Load())
+	}
+	return at
 }
 
 // methodLanes are the lanes of one link, by method.
@@ -36,6 +55,9 @@ type methodLanes [len(schema.Methods) + 1]*lane
 // others that this client ever had, so that a 503 means the lane that it names.
 func (c *Client) newPeer(name string, number uint64) *peer {
 	p := &peer{name: name, seed: seedOf(name)}
+	if name != "" {
+		p.paths = make([]path, len(c.links))
+	}
 	for _, l := range c.links {
 		var lanes methodLanes
 		for _, m := range schema.Methods {

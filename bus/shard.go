@@ -103,12 +103,13 @@ func (s *shard) sendExcept(lost *clientLink, i int32, a *ask, now int64, armed b
 }
 
 // over sends the ask to a worker over the first link that is up, and false if there is
-// none. Links whose server is leaving are the last choice.
+// none. Links whose server is leaving, or that do not lead to the worker, are the last
+// choice.
 func (s *shard) over(p *peer, lost *clientLink, i int32, a *ask, now int64, choosy bool) bool {
 	n := uint32(len(s.c.links))
 	for k := range n {
 		l := s.c.links[(s.number%s.c.active+k)%n]
-		if l == lost || !l.Up() || choosy && !l.takes() {
+		if l == lost || !l.Up() || choosy && !(l.takes() && p.leads(l)) {
 			continue
 		}
 		r := schema.Request{
@@ -289,15 +290,16 @@ func (s *shard) move(i int32, a *ask, not *peer, now int64) {
 	s.send(i, a, now, true)
 }
 
-// rescue asks again what a worker has, which may have lost it.
-func (s *shard) rescue(p, not *peer, now int64) {
+// rescue asks again what a worker has, which may have lost it: what was sent over one
+// link, or over any.
+func (s *shard) rescue(p *peer, over *clientLink, not *peer, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.each(func(i int32, a *ask) {
-		if a.slow == p {
+		if over == nil && a.slow == p {
 			s.endHedge(a)
 		}
-		if a.state == sent && a.lane.peer == p && a.moved < maxMoved {
+		if a.state == sent && a.lane.peer == p && (over == nil || a.lane.link == over) && a.moved < maxMoved {
 			s.move(i, a, not, now)
 		}
 	})

@@ -28,11 +28,6 @@ var (
 	stalled    = excuse{silence, true, "a process that does not run, and that nobody ended, leaves its connections open, and the time of its questions passes"}
 	isolated   = excuse{gaveUp, true, "an edge that reaches no server can ask nobody: it says so at /readyz, but connections that are open stay"}
 	noSource   = excuse{gaveUp, false, "what no worker has in its cache only an upstream can answer"}
-
-	// Those below are for the bus as it is: a question that went to a worker or over a link
-	// which does not answer is known to be lost only when its time is over. They are to
-	// go when it is asked again elsewhere before.
-	lostOnBus = excuse{gaveUp, false, "today a question on its way when a link or a worker went silent is not asked again before its time is over"}
 )
 
 // excused says whether one of the faults excuses what came of a question, and what to

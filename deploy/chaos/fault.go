@@ -64,8 +64,8 @@ const lossPercent = 10
 // kinds are all kinds of fault. A name is the verb and to what.
 var kinds = []kind{
 	{"kill edge", edge, kill, revive, []excuse{diedWithIt}},
-	{"kill worker", worker, kill, revive, []excuse{lostOnBus}},
-	{"kill server", server, kill, revive, []excuse{lostOnBus}},
+	{"kill worker", worker, kill, revive, nil},
+	{"kill server", server, kill, revive, nil},
 	{"kill upstream", upstream, kill, revive, nil},
 	{"kill upstreams", upstream, killAll, reviveAll, []excuse{noSource}},
 
@@ -75,20 +75,20 @@ var kinds = []kind{
 	{"lame duck server", server, lameDuck, revive, nil},
 
 	{"pause edge", edge, freeze, thaw, []excuse{stalled}},
-	{"pause worker", worker, freeze, thaw, []excuse{lostOnBus}},
-	{"pause server", server, freeze, thaw, []excuse{lostOnBus}},
+	{"pause worker", worker, freeze, thaw, nil},
+	{"pause server", server, freeze, thaw, nil},
 	{"pause upstream", upstream, freeze, thaw, nil},
 
 	{"cut edge-server", edge, cut(linkInUse, bothWays), mend, nil},
 	{"cut edge->server", edge, cut(linkInUse, toPeer), mend, nil},
 	{"cut server->edge", edge, cut(linkInUse, fromPeer), mend, nil},
 	{"cut edge-servers", edge, cut(allServers, bothWays), mend, []excuse{isolated}},
-	{"cut worker-server", worker, cut(linkInUse, bothWays), mend, []excuse{lostOnBus}},
-	{"cut worker->server", worker, cut(linkInUse, toPeer), mend, []excuse{lostOnBus}},
-	{"cut server->worker", worker, cut(linkInUse, fromPeer), mend, []excuse{lostOnBus}},
-	{"cut server-server", server, cut(otherServer, bothWays), mend, []excuse{lostOnBus}},
-	{"cut server->server", server, cut(otherServer, toPeer), mend, []excuse{lostOnBus}},
-	{"cut server-servers", server, cut(otherServers, bothWays), mend, []excuse{lostOnBus}},
+	{"cut worker-server", worker, cut(linkInUse, bothWays), mend, nil},
+	{"cut worker->server", worker, cut(linkInUse, toPeer), mend, nil},
+	{"cut server->worker", worker, cut(linkInUse, fromPeer), mend, nil},
+	{"cut server-server", server, cut(otherServer, bothWays), mend, nil},
+	{"cut server->server", server, cut(otherServer, toPeer), mend, nil},
+	{"cut server-servers", server, cut(otherServers, bothWays), mend, nil},
 	{"cut worker-upstream", worker, cut(oneUpstream, bothWays), mend, nil},
 	{"cut upstream->worker", worker, cut(oneUpstream, fromPeer), mend, nil},
 
