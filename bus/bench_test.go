@@ -67,8 +67,13 @@ func clientAsker(t testing.TB, url string) asker {
 	}
 }
 
-func startInstant(t testing.TB, url string) {
-	s := newServer(t, bus.ServerConfig{Links: []*bus.Link{dial(t, "w", url)}, Resolver: instant})
+func startInstant(t testing.TB, url string) { startInstantAs(t, url, "") }
+
+// startKnown starts one that announces itself.
+func startKnown(t testing.TB, url string) { startInstantAs(t, url, "w1") }
+
+func startInstantAs(t testing.TB, url, id string) {
+	s := newServer(t, bus.ServerConfig{Links: []*bus.Link{dial(t, "w", url)}, Resolver: instant, WorkerID: id})
 	t.Cleanup(func() {
 		if err := s.Leave(context.Background()); err != nil {
 			t.Error(err)
@@ -104,6 +109,9 @@ func TestAllocations(t *testing.T) {
 	}
 	if got := measure(startInstant, rawAsker); got > base {
 		t.Errorf("a Server allocates %v times per question, nats.go alone %v", got, base)
+	}
+	if got := measure(startKnown, clientAsker); got > base {
+		t.Errorf("both, with a choice of workers, allocate %v times per question, nats.go alone %v", got, base)
 	}
 }
 

@@ -9,7 +9,6 @@
 //
 //	ommer.v1.<network>.<method>               questions, queue group "lookup"
 //	ommer.w.<worker>.v1.<network>.<method>    the same, for one worker
-//	ommer.load.<worker>                       what a worker says of itself, see Load
 //	_R.<name>.<link>.<method>                 answers; a few, used again and again
 //	_R.<name>.<link>.w<n>m<method>            the same, of one worker
 //	_R.<name>.<link>.x<id>                    the answer to one repeated question
@@ -40,8 +39,9 @@
 // says. Who is not heard of belongs to the queue group, which is asked when nobody
 // announces himself or all have refused. A question is asked again
 //
-//   - over another link, when its link is lost, or nothing comes over it while workers
-//     are heard over another (lookAtLinks): 0.7 s after its server hangs;
+//   - over another link, when its link is lost, or its worker is heard from its home over
+//     another and no longer over this one (fleet.judge): 0.7 s after something between them
+//     breaks. A link over which nothing comes is dialled anew (lookAtLinks);
 //   - elsewhere at once, when a worker refuses it, when the NATS server does not know the
 //     worker, or when the worker says that it may have lost it (Load.Epoch);
 //   - elsewhere, when a worker says nothing any more: 0.7 s after it hangs;
