@@ -7,9 +7,9 @@ import "time"
 // made worse by it, hedges are paid for: each question adds to the credit of its shard,
 // and a hedge takes as much as hedgePrice questions add.
 const (
-	// hedgePrice makes hedges at most 5 % of the questions,
+	// hedgePrice makes hedges at most 5 % of the questions.
 	hedgePrice = 20
-	// and hedgeCredit is for how many of them at once, in a shard.
+	// hedgeCredit is for how many of them at once, in a shard.
 	hedgeCredit = 4 * hedgePrice
 	// hedgeFloor is the least time after which a question is hedged. Above it it is
 	// the time in which 99 % of the last second's answers came.
