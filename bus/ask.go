@@ -20,7 +20,7 @@ type ask struct {
 	missed   uint8 // how often nobody was there to answer
 	refused  uint8 // how often a worker had no room
 	moved    uint8 // how often it went to another worker because one was gone
-	hedged   bool  // it was sent to a second worker since the first was slow
+	hedged   bool  // it was sent to another worker since one was slow
 
 	// The clock's list, see wheel. next is also the list of free slots.
 	next, prev int32

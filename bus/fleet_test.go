@@ -333,6 +333,35 @@ func TestHedge(t *testing.T) {
 	}
 }
 
+// A hedge that is lost as well is not the end, while there is credit: a shard begins with
+// four.
+func TestHedgeAgain(t *testing.T) {
+	f := newFleet(t, 3, bus.ClientConfig{Shards: 1})
+	var mu sync.Mutex
+	copies := map[uint64]int{}
+	for _, w := range f.workers {
+		w.will(func(id uint64, q schema.Question, reply string) {
+			mu.Lock()
+			copies[id]++
+			lost := copies[id] < 3
+			mu.Unlock()
+			if !lost {
+				w.answer(id, q, reply)
+			}
+		})
+	}
+	var all []*one
+	for n := range uint64(2) {
+		all = append(all, ask(t, f, schema.Question{Block: schema.Number(n)}, patience))
+	}
+	for _, o := range all {
+		o.want(schema.OK)
+	}
+	if n := f.Unanswered(); n != 0 {
+		t.Errorf("%d questions are counted as with workers", n)
+	}
+}
+
 // A worker whom the server does not know is no reason to wait.
 func TestGoneWorkerIsReplaced(t *testing.T) {
 	f := newFleet(t, 2, bus.ClientConfig{})

@@ -47,6 +47,17 @@ func (c *Client) measure() {
 	}
 }
 
+// hedgePause is how long an ask that is being sent waits for its answer before it is
+// hedged. After that it waits as long again as it has waited in all: whatever was lost,
+// and why ever, is asked again in time.
+func (s *shard) hedgePause(a *ask, now int64) int64 {
+	pause := s.c.hedgeAfter.Load()
+	if a.hedged {
+		pause = max(pause, now-a.asked)
+	}
+	return pause
+}
+
 // hedge asks another worker as well, if there is one and that is not too much.
 func (s *shard) hedge(i int32, a *ask, now int64) {
 	other := s.c.fleet.ranking.Load().pick(a.question.Block, a.lane.peer, now)
@@ -58,6 +69,7 @@ func (s *shard) hedge(i int32, a *ask, now int64) {
 	s.credit -= hedgePrice
 	s.counts.retries[retrySlow]++
 	a.lane.peer.sample(now - a.sent) // it takes that long at least
+	s.endHedge(a)
 	a.slow, a.not, a.lane, a.hedged = a.lane.peer, a.lane.peer, nil, true
 	s.send(i, a, now, false)
 }

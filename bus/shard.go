@@ -96,8 +96,8 @@ func (s *shard) sendExcept(lost *clientLink, i int32, a *ask, now int64, armed b
 		return
 	}
 	wake := a.due
-	if !a.hedged && p != s.c.fleet.everyone {
-		wake = min(wake, now+s.c.hedgeAfter.Load())
+	if p != s.c.fleet.everyone {
+		wake = min(wake, now+s.hedgePause(a, now))
 	}
 	s.wheel.set(&s.table, i, wake, armed)
 }
