@@ -66,6 +66,7 @@ func (c *Client) open(l *clientLink, pending int) error {
 		} else {
 			l.heard.Store(c.now())
 			l.risen.Store(c.now())
+			c.fleet.risen(l)
 			l.lame.Store(false)
 		}
 		for _, s := range c.shards {

@@ -43,12 +43,14 @@
 //     another and no longer over this one (fleet.judge): 0.7 s after something between them
 //     breaks. A link over which nothing comes is dialled anew (lookAtLinks);
 //   - elsewhere at once, when a worker refuses it, when the NATS server does not know the
-//     worker, or when the worker says that it may have lost it (Load.Epoch);
+//     worker, or when the worker says from its home, over the link that it was asked
+//     over, that it may have lost it (Load.Epoch);
 //   - elsewhere, when a worker says nothing any more: 0.7 s after it hangs;
 //   - elsewhere as well, when its worker takes longer than 99 % of the last second's
-//     answers, and 50 ms at least: a hedge. Hedges are 5 % of the questions at most, so
-//     that an outage is not made worse by them; all other repetitions need a sign that
-//     somebody else can answer, and are three at most.
+//     answers, and 50 ms at least: a hedge. Each time that as long has passed again there
+//     is another. Hedges are 5 % of the questions at most, so that an outage is not made
+//     worse by them; all other repetitions need a sign that somebody else can answer, and
+//     are three at most.
 //
 // A NATS server that has nobody to deliver to says so with status 503, which
 // names the reply subject and not the message. See lane for how the question is

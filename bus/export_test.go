@@ -37,6 +37,16 @@ func (c *Client) Known() int {
 	return len(c.fleet.peers)
 }
 
+// Epoch is what the client knows of a worker's epoch.
+func (c *Client) Epoch(worker string) uint64 {
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
+	if p := c.fleet.peers[worker]; p != nil {
+		return p.load.Epoch
+	}
+	return 0
+}
+
 // Unanswered is how many questions are counted as with a worker.
 func (c *Client) Unanswered() (n int64) {
 	c.fleet.mu.Lock()

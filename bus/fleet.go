@@ -68,12 +68,17 @@ func (f *fleet) heard(l *clientLink, m *nats.Msg) {
 		f.c.log.Info("worker found", "worker", p.name, "zone", load.Zone, "version", load.Version)
 	}
 	p.heard = now
-	if load.Home {
-		p.paths[l.number].heard.Store(now)
-		p.paths[l.number].dead.Store(false)
+	lost := false
+	if w := &p.paths[l.number]; load.Home {
+		w.heard.Store(now)
+		w.dead.Store(false)
+		// NATS servers hear of the home's subscription before they pass on what it says.
+		// But another link's server may not have heard of it yet, and still know it where
+		// it was: what was sent that way is asked again when the home is heard that way.
+		lost = w.instance != load.Instance || w.epoch < load.Epoch
+		w.instance, w.epoch = load.Instance, load.Epoch
 	}
 	restarted := p.load.Instance != load.Instance
-	lost := p.load.Instance != "" && (restarted || p.load.Epoch < load.Epoch)
 	// Over several links each comes several times, and an old one may come late.
 	if restarted || p.load.Epoch <= load.Epoch {
 		p.load = load
@@ -91,7 +96,16 @@ func (f *fleet) heard(l *clientLink, m *nats.Msg) {
 	}
 	f.mu.Unlock()
 	if lost {
-		f.c.rescue(p, nil, nil)
+		f.c.rescue(p, l, nil)
+	}
+}
+
+// risen notes that a link leads to a server that may know less than the one before.
+func (f *fleet) risen(l *clientLink) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.peers {
+		p.paths[l.number].instance = ""
 	}
 }
 

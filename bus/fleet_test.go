@@ -276,6 +276,32 @@ func TestLostQuestionsAreAskedAgain(t *testing.T) {
 	}
 }
 
+// What a worker says of its move is heard over one link before the server of another one
+// knows where it is now: what it is asked that way would be lost again.
+func TestQuestionsFollowAWorkerThatMoves(t *testing.T) {
+	here, there := startNATS(t, embedded.Config{}).URL(), startNATS(t, embedded.Config{}).URL()
+	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", here), dial(t, "e", there)}})
+	w, alsoW := newHerald(t, here, "w0"), newHerald(t, there, "w0")
+	eventually(t, "the worker is known", func() bool { return len(c.Ranked()) == 1 })
+	w.will(swallow)
+	var all []*one
+	for range 100 {
+		all = append(all, ask(t, c, byNumber, patience))
+	}
+	eventually(t, "all were asked", func() bool { return w.asked.Load()+alsoW.asked.Load() >= 100 })
+	move := func(l *bus.Load) { l.Epoch++ }
+	alsoW.change(move)
+	eventually(t, "the move is known", func() bool { return c.Epoch("w0") == 1 })
+	w.will(w.answer)
+	w.change(move)
+	for _, o := range all {
+		o.want(schema.OK)
+	}
+	if got := w.asked.Load(); got > 300 {
+		t.Errorf("%d questions became %d", len(all), got)
+	}
+}
+
 // When nobody answers, asking again must not make it worse.
 func TestOutageIsNotAmplified(t *testing.T) {
 	f := newFleet(t, 3, bus.ClientConfig{})

@@ -35,6 +35,10 @@ type peer struct {
 type path struct {
 	heard atomic.Int64 // when something came from its home that way, ns since the client's start
 	dead  atomic.Bool  // nothing does any more, while it does another way
+
+	// What the home said last that way. Under the fleet's mutex.
+	instance string // empty after the link was connected anew
+	epoch    uint64
 }
 
 // leads says whether questions get to the worker over a link.
