@@ -73,6 +73,24 @@ func TestGateStaysOpenForBursts(t *testing.T) {
 	}
 }
 
+// A few questions now and then, for which the machine has no time at once: all of them wait
+// for longer than the target, but not because of those before them.
+func TestGateStaysOpenOnABusyMachine(t *testing.T) {
+	waiting := 0
+	g := codel.NewGate(target, func() int { return waiting })
+	now := time.Now()
+	for range 100 {
+		joined := now.Add(20 * time.Millisecond)
+		now = joined.Add(2 * target)
+		for waiting = 8; waiting > 0; {
+			waiting--
+			if g.Took(now, joined); g.Closed(now) {
+				t.Fatal("closed")
+			}
+		}
+	}
+}
+
 // Whatever more comes than can be answered, the server is busy and nobody waits long.
 func TestGateEndsAStandingQueue(t *testing.T) {
 	for _, times := range []float64{1.1, 1.5, 3} {

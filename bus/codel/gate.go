@@ -31,7 +31,8 @@ type Gate struct {
 }
 
 // NewGate returns an open Gate for a queue with a length. It calls length from Took, and
-// only while the queue stands. A target of 0 or less keeps the Gate open.
+// only when somebody has waited for longer than the target. A target of 0 or less keeps
+// the Gate open.
 func NewGate(target time.Duration, length func() int) *Gate {
 	return &Gate{target: target, length: length, begin: time.Now()}
 }
@@ -48,6 +49,11 @@ func (g *Gate) Took(now, joined time.Time) {
 		return
 	}
 	waited := now.Sub(joined)
+	if waited > g.target && g.length() == 0 {
+		// The last one leaves a queue that does not stand, however long it was kept
+		// waiting (RFC 8289 section 5, dodequeue, has the same for the last packet).
+		waited = 0
+	}
 	if now.After(g.end) {
 		// An interval that ended long ago says nothing of now.
 		recent := now.Sub(g.end) < interval
