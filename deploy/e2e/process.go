@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -207,6 +209,9 @@ func eventually(tb testing.TB, within time.Duration, what string, ok func() erro
 	}
 }
 
+// givenAddrs are what freeAddr has returned: who was given one may not listen there yet.
+var givenAddrs sync.Map
+
 // freeAddr returns a loopback address that nobody listens on. Its port is below
 // those that systems give to outgoing connections, so that none can take it while
 // a process is being restarted, and above those that fetch refuses ("bad port").
@@ -220,6 +225,9 @@ func freeAddr(tb testing.TB) string {
 			continue
 		}
 		_ = l.Close() // only to see that it is free
+		if _, taken := givenAddrs.LoadOrStore(addr, true); taken {
+			continue
+		}
 		return addr
 	}
 	tb.Fatal("no free port found")
