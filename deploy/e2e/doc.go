@@ -24,6 +24,9 @@
 // What is about clusters, regions, leaf nodes and permissions runs the files of
 // deploy/nats as they are, with certificates of its script, which takes openssl.
 //
+// TestRollingRestart, TestKill and TestHung do to each process of such a cluster, under
+// traffic, what machines and operators do, and no question may fail.
+//
 // Nothing here imports the edge, the bus or the workers' lookups, cmd apart, and
 // nothing waits for a length of time: each wait is for a condition, and bounded. Every
 // process belongs to one test, is ended by its id when that test ends, and the end

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"time"
 )
 
 // gate stands between workers and a node and can hold lookups back, so that a test
@@ -19,9 +20,10 @@ import (
 type gate struct {
 	url string
 
-	mu   sync.Mutex
-	held int
-	open chan struct{} // closed while lookups pass
+	mu    sync.Mutex
+	held  int
+	open  chan struct{} // closed while lookups pass
+	takes time.Duration // and how long each takes at least
 }
 
 func startGate(tb testing.TB, n *node) *gate {
@@ -32,7 +34,7 @@ func startGate(tb testing.TB, n *node) *gate {
 	}
 	g := &gate{open: make(chan struct{})}
 	close(g.open)
-	transport := &http.Transport{}
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport = transport
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +61,7 @@ func startGate(tb testing.TB, n *node) *gate {
 // pass waits until lookups pass. It is false when the asker has gone.
 func (g *gate) pass(r *http.Request) bool {
 	g.mu.Lock()
-	open := g.open
+	open, takes := g.open, g.takes
 	g.held++
 	g.mu.Unlock()
 	defer func() {
@@ -69,10 +71,22 @@ func (g *gate) pass(r *http.Request) bool {
 	}()
 	select {
 	case <-open:
+	case <-r.Context().Done():
+		return false
+	}
+	select {
+	case <-time.After(takes):
 		return true
 	case <-r.Context().Done():
 		return false
 	}
+}
+
+// slow has each lookup take that long from now on.
+func (g *gate) slow(takes time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.takes = takes
 }
 
 // hold keeps lookups back from now on.

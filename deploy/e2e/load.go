@@ -74,7 +74,7 @@ func startLoad(tb testing.TB, all []known, callers []caller) *load {
 func (l *load) client(ctx context.Context, number int, c caller) {
 	for id := number * 997; ctx.Err() == nil; id++ {
 		k := l.known[id%len(l.known)]
-		err := l.one(c, k, id)
+		err := k.ask(c, id)
 		if err == nil {
 			l.right.Add(1)
 			continue
@@ -93,8 +93,9 @@ func (l *load) client(ctx context.Context, number int, c caller) {
 
 var errWrong = errors.New("wrong answer")
 
-// one asks one question. What has begun is finished when the load ends.
-func (l *load) one(c caller, k known, id int) error {
+// ask asks a question and compares the answer. What has begun is finished when the load
+// ends.
+func (k known) ask(c caller, id int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
 	raw, err := c.call(ctx, k.appendCall(nil, id))

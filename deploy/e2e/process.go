@@ -108,6 +108,13 @@ func startWith(tb testing.TB, env []string, name, binary string, args ...string)
 	return p
 }
 
+// again starts the program once more with the same arguments, and some that come after
+// them and count.
+func (p *process) again(more ...string) *process {
+	p.tb.Helper()
+	return start(p.tb, p.name, filepath.Base(p.cmd.Path), append(slices.Clone(p.cmd.Args[1:]), more...)...)
+}
+
 // end makes sure that the process is gone: first SIGTERM, then SIGKILL.
 func (p *process) end() {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
