@@ -109,8 +109,9 @@ var known = []Chain{
 	{params.HoodiChainConfig.ChainID.Uint64(), params.HoodiGenesisHash},
 }
 
-// complete fills in what is known of the network.
-func (c Chain) complete() Chain {
+// complete fills in what is known of the network. It fails for a known chain ID with
+// another genesis block.
+func (c Chain) complete() (Chain, error) {
 	for _, k := range known {
 		if c.ID == 0 && c.Genesis == k.Genesis {
 			c.ID = k.ID
@@ -118,14 +119,16 @@ func (c Chain) complete() Chain {
 		if c.ID == k.ID && c.Genesis == (common.Hash{}) {
 			c.Genesis = k.Genesis
 		}
+		if c.ID == k.ID && c.Genesis != k.Genesis {
+			return c, fmt.Errorf("%w: chain %d begins with %v, not with %v", ErrChain, c.ID, k.Genesis, c.Genesis)
+		}
 	}
-	return c
+	return c, nil
 }
 
 // Join returns what two parts of one chain know of it together. It fails when they
 // are parts of two.
 func (c Chain) Join(d Chain) (Chain, error) {
-	c, d = c.complete(), d.complete()
 	if c.ID != 0 && d.ID != 0 && c.ID != d.ID {
 		return c, fmt.Errorf("%w: they are of chains %d and %d", ErrChain, c.ID, d.ID)
 	}
@@ -138,5 +141,5 @@ func (c Chain) Join(d Chain) (Chain, error) {
 	if c.Genesis == (common.Hash{}) {
 		c.Genesis = d.Genesis
 	}
-	return c.complete(), nil
+	return c.complete()
 }
