@@ -219,6 +219,17 @@ func (s *Set) Chain() Chain { return s.chain }
 // Blocks is how many blocks the files cover between them.
 func (s *Set) Blocks() uint64 { return s.blocks }
 
+// Uncled is the number of a block that has uncles, false when none has.
+func (s *Set) Uncled() (number uint64, ok bool) {
+	for _, u := range s.files {
+		if u.count() > 0 {
+			err := u.readable(func() error { number = u.place(0).number; return nil })
+			return number, err == nil
+		}
+	}
+	return 0, false
+}
+
 // Count is how many uncles the files hold; those that two files hold count twice.
 func (s *Set) Count() (n uint64) {
 	for _, u := range s.files {

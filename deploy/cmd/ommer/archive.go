@@ -51,11 +51,19 @@ func (b *buildArchive) Run(std streams) error {
 	case errors.Is(err, build.ErrExists):
 		return process.Usage{Err: fmt.Errorf("--out: %w", err)}
 	case errors.Is(err, context.Canceled):
-		return errors.New("stopped; the same command goes on from here")
+		return errors.New("stopped" + kept(b.Out))
 	case err != nil:
-		return fmt.Errorf("%w\nWhat was done is kept: the same command goes on from there", err)
+		return fmt.Errorf("%w%s", err, kept(b.Out))
 	}
 	return printArchive(std.out, b.Out)
+}
+
+// kept says what is left of a build that has ended.
+func kept(out string) string {
+	if _, err := os.Stat(out + build.Suffix); err != nil {
+		return ""
+	}
+	return "; what was done is kept in " + out + build.Suffix + ", and the same command goes on from there"
 }
 
 // buildProgress says how far a build is: on a terminal in one line that changes,

@@ -95,7 +95,7 @@ func (s *serve) Run(std streams) (err error) {
 		return err // the bucket is made by opening it
 	}
 	example := schema.Question{Block: schema.Number(0x29c)} // mainnet's best known uncle
-	if len(s.Worker.Upstream) == 0 {
+	if len(s.Worker.Upstream) == 0 && (s.Blocks != "" || len(s.Worker.Archive) == 0) {
 		node, err := devnode.New(devnode.Config{Blocks: s.Blocks, Logger: log.With("part", "devnode")})
 		if err != nil {
 			return process.Usage{Err: fmt.Errorf("--blocks: %w", err)}
@@ -112,6 +112,9 @@ func (s *serve) Run(std streams) (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	if number, ok := worker.Uncled(); ok && len(s.Worker.Upstream) == 0 {
+		example.Block = schema.Number(number)
 	}
 	parts = append(parts, process.Part{Name: "worker", Run: worker.Run})
 	front, err := edged.New(edged.Config{

@@ -75,7 +75,7 @@ func Build(ctx context.Context, c Config) error {
 		return err
 	}
 	defer src.close()
-	j, err := openJournal(c.Out + journalSuffix)
+	j, err := openJournal(c.Out + Suffix)
 	if err != nil {
 		return err
 	}

@@ -369,7 +369,7 @@ func TestGoesOn(t *testing.T) {
 				if !errors.Is(err, context.Canceled) || part > 3 {
 					t.Fatal(err)
 				}
-				tear(t, c.Out+journalSuffix, part)
+				tear(t, c.Out+Suffix, part)
 			}
 			if !bytes.Equal(read(t, c.Out), want) {
 				t.Error("another file than in one go")
@@ -386,7 +386,7 @@ func TestGoesOn(t *testing.T) {
 			if err := Build(ctx, Config{From: node.URL, Out: out, Last: &last, Progress: func(Progress) { cancel() }}); !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
-			tear(t, out+journalSuffix, 2)
+			tear(t, out+Suffix, 2)
 		}
 		before := node.Calls.Load()
 		if !bytes.Equal(build(t, Config{From: node.URL, Out: out}), straight(t, upstreamtest.ChainID, chain)) {
@@ -447,13 +447,13 @@ func TestOtherBlocks(t *testing.T) {
 	if err := Build(t.Context(), Config{From: node.URL, Out: out}); !errors.Is(err, archive.ErrChain) || !strings.Contains(err.Error(), "the parent of block 201") {
 		t.Errorf("a chain that has changed: %v", err)
 	}
-	if err := os.WriteFile(out+journalSuffix, []byte("something else"), 0o600); err != nil {
+	if err := os.WriteFile(out+Suffix, []byte("something else"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := Build(t.Context(), Config{From: node.URL, Out: out}); err == nil || !strings.Contains(err.Error(), "remove it") {
 		t.Errorf("a file that is no journal: %v", err)
 	}
-	if got := read(t, out+journalSuffix); string(got) != "something else" {
+	if got := read(t, out+Suffix); string(got) != "something else" {
 		t.Error("it was written to")
 	}
 }
@@ -473,7 +473,7 @@ func TestExists(t *testing.T) {
 
 func TestTwoBuilds(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.uncles")
-	j, err := openJournal(out + journalSuffix)
+	j, err := openJournal(out + Suffix)
 	if err != nil {
 		t.Fatal(err)
 	}

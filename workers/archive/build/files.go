@@ -80,7 +80,7 @@ func unread(all []piece, done []archive.Range) (todo []piece, err error) {
 
 func errElse(r archive.Range) error {
 	return fmt.Errorf("%w: the build so far has blocks %d to %d, which it does not have like this; remove the %s file to begin anew",
-		ErrSource, r.First, r.Last, journalSuffix)
+		ErrSource, r.First, r.Last, Suffix)
 }
 
 func (files) beside() int { return processors() }

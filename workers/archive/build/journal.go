@@ -17,8 +17,8 @@ import (
 	"github.com/ommer/ommer/workers/archive"
 )
 
-// journalSuffix is what the name of a journal has behind that of the file.
-const journalSuffix = ".part"
+// Suffix is what the name of the journal of a build has behind that of the file.
+const Suffix = ".part"
 
 // A journal is a file of segments, each written once and for all. Integers are
 // little-endian.
@@ -200,8 +200,13 @@ func (j *journal) segments() iter.Seq2[*archive.Segment, error] {
 	}
 }
 
-// close leaves the journal for the next build.
-func (j *journal) close() { _ = j.f.Close() } // what counts was synced
+// close leaves the journal for the next build, unless there is nothing in it.
+func (j *journal) close() {
+	if len(j.frames) == 0 {
+		_ = os.Remove(j.f.Name()) // the next build makes it again
+	}
+	_ = j.f.Close() // what counts was synced
+}
 
 // remove ends the journal.
 func (j *journal) remove() error { return os.Remove(j.f.Name()) }
