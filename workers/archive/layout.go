@@ -21,7 +21,8 @@ const (
 	maxList   = 2*maxHeader + 16 // no block has more than two uncles
 	maxNumber = 1<<63 - 1        // as far as JSON-RPC can name a block
 	maxPlaces = 1<<32 - 1        // a position has 4 bytes
-	emptyList = "\xc0"           // RLP of a list without anything
+	maxLists  = 1 << 60
+	emptyList = "\xc0" // RLP of a list without anything
 )
 
 var (
@@ -117,21 +118,20 @@ func parseHead(b []byte) (h head, err error) {
 // sections are where the parts of a file begin, and where it ends.
 type sections struct{ ranges, places, hashes, lists, end int64 }
 
-// sections lays the parts out, in a file of size bytes. A count that cannot be in
-// such a file is refused before anything is computed from it.
+// sections lays the parts out, in a file of size bytes. Counts that could not be added
+// up are refused first, and then whatever is not as long as the counts say.
 func (h *head) sections(size int64) (s sections, err error) {
-	room := uint64(size)
 	switch {
-	case h.ranges == 0 || h.ranges > room/rangeSize:
-		return s, damaged(56, "head: %d ranges in a file of %d bytes (truncated?)", h.ranges, size)
-	case h.places > room/placeSize || h.places > maxPlaces:
-		return s, damaged(64, "head: %d places in a file of %d bytes (truncated?)", h.places, size)
-	case h.lists > room:
-		return s, damaged(80, "head: lists of %d bytes in a file of %d bytes (truncated?)", h.lists, size)
+	case h.ranges == 0 || h.ranges > maxPlaces:
+		return s, damaged(56, "head: %d ranges", h.ranges)
+	case h.places > maxPlaces:
+		return s, damaged(64, "head: %d places", h.places)
+	case h.lists > maxLists:
+		return s, damaged(80, "head: lists of %d bytes", h.lists)
 	}
 	s = h.layout()
 	if s.end != size {
-		return s, damaged(min(s.end, size), "%s: the file has %d bytes, its head says %d", s.at(size), size, s.end)
+		return s, damaged(min(s.end, size), "%s: the file ends after %d bytes, its head says %d", s.at(size), size, s.end)
 	}
 	return s, nil
 }

@@ -229,7 +229,7 @@ func TestEveryTruncationOfUnclesIsSeen(t *testing.T) {
 		if !errors.Is(err, ErrDamaged) {
 			t.Fatalf("the first %d bytes: %v, %v, want ErrDamaged", n, u, err)
 		}
-		if section := good.at.at(int64(n)); n >= headSize && !strings.Contains(err.Error(), "truncated?") && !strings.Contains(err.Error(), section+": ") {
+		if section := good.at.at(int64(n)); !strings.Contains(err.Error(), section+": ") {
 			t.Fatalf("cut in the %s: %v", section, err)
 		}
 	}
@@ -252,9 +252,9 @@ func TestForgedUncles(t *testing.T) {
 		{"version", func(b []byte) { b[8] = 2 }, "version 2"},
 		{"reserved", func(b []byte) { b[13] = 1 }, "reserved"},
 		{"no ranges", put(56, 0), "0 ranges"},
-		{"ranges beyond the file", put(56, 1<<60), "ranges in a file of"},
-		{"places beyond the file", put(64, 1<<63), "places in a file of"},
-		{"lists beyond the file", put(80, 1<<63), "lists of"},
+		{"ranges beyond the file", put(56, 1<<60), "ranges"},
+		{"places beyond the file", put(64, 1<<63), "head: 9223372036854775808 places"},
+		{"lists beyond the file", put(80, 1<<63), "head: lists of"},
 		{"a place less", put(64, good.head.places-1), "its head says"},
 		{"range ends before it begins", put(at.ranges+8, 1<<40), "ranges: "},
 		{"ranges overlap", put(at.ranges+rangeSize, 29), "ranges: 29 to 59"},
