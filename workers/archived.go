@@ -95,14 +95,12 @@ func (a *Archived) Block(ctx context.Context, s schema.Selector) (b upstream.Blo
 		return a.next.Block(ctx, s)
 	}
 	a.answers.WithLabelValues(fromNowhere).Inc()
-	switch {
-	case err != nil:
+	if err != nil {
 		return upstream.Block{}, false, fmt.Errorf("%w: %w", upstream.ErrFailed, err)
-	case s.Kind() == schema.ByTag:
-		return upstream.Block{}, false, fmt.Errorf("%w: there is an archive but no node, which could tell the %v block", upstream.ErrUnreachable, s)
-	default:
-		return upstream.Block{}, false, fmt.Errorf("%w: the archive does not have it, and there is no node", upstream.ErrPruned)
 	}
+	// Tags too: nobody here will ever tell which block it is, so it is of no use to try
+	// again, which other reasons invite to.
+	return upstream.Block{}, false, fmt.Errorf("%w: the archive does not have it, and there is no node", upstream.ErrPruned)
 }
 
 // lookup looks into the files.

@@ -99,8 +99,8 @@ func TestArchiveAlone(t *testing.T) {
 		}
 	}
 	for _, tag := range []schema.Tag{schema.Latest, schema.Earliest, schema.Pending, schema.Safe, schema.Finalized} {
-		if got := asked(p, schema.Tagged(tag), 0); got != "unavailable" {
-			t.Errorf("%v: %.99s, want unavailable", tag, got)
+		if got := asked(p, schema.Tagged(tag), 0); got != "pruned" {
+			t.Errorf("%v: %.99s, want pruned", tag, got)
 		}
 	}
 }

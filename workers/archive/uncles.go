@@ -183,20 +183,9 @@ func (u *Uncles) ByHash(dst []byte, h common.Hash) (list []byte, held bool, err 
 	return list, held, err
 }
 
-// firstHash is the position of the first entry that is not less than key. Hashes are
-// spread evenly, so that the search can begin where the entry is likely to be.
+// firstHash is the position of the first entry that is not less than key.
 func (u *Uncles) firstHash(key uint64) int {
-	n := u.count()
-	const window = 2048 // two pages each way; with 2^22 entries, twice what they stray
-	guess := int(uint64(n) * (key >> 32) >> 32)
-	low, high := max(0, guess-window), min(n, guess+window)
-	if low > 0 && u.hash(low-1) >= key {
-		low = 0
-	}
-	if high < n && u.hash(high) < key {
-		high = n
-	}
-	return low + sort.Search(high-low, func(i int) bool { return u.hash(low+i) >= key })
+	return sort.Search(u.count(), func(i int) bool { return u.hash(i) >= key })
 }
 
 // record returns the hash and the list of the block with place i, from the mapping.
