@@ -21,7 +21,7 @@ import (
 // archiveOf makes an uncles file of the blocks first to last of a chain.
 func archiveOf(t testing.TB, c upstreamtest.Chain, first, last int) (path string) {
 	t.Helper()
-	s := archive.NewSegment()
+	s := new(archive.Segment)
 	for _, b := range c[first : last+1] {
 		list, err := rlp.EncodeToBytes(b.Uncles())
 		if err == nil {

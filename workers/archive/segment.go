@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,12 +16,13 @@ import (
 // ErrChain reports blocks that do not belong together.
 var ErrChain = errors.New("blocks do not form a chain")
 
-// Segment is a row of blocks with what an uncles file keeps of them. Add fills it.
+// Segment is a row of blocks with what an uncles file keeps of them. Add fills an
+// empty one.
 type Segment struct {
 	Range
 	Chain  Chain
 	Uncled []Uncled // the blocks that have uncles, in order
-	empty  bool
+	begun  bool     // Add was called
 }
 
 // Uncled is a block that has uncles.
@@ -30,23 +32,16 @@ type Uncled struct {
 	List   []byte // RLP of its uncles
 }
 
-// NewSegment returns a segment without blocks.
-func NewSegment() *Segment { return &Segment{empty: true} }
-
-// Empty reports whether no block was added.
-func (s *Segment) Empty() bool { return s.empty }
-
 // Add appends the block with header h, its hash and the RLP of its uncles, which has
-// to be what the header commits to; the segment keeps it. That hash is the header's is
-// for the caller to know.
+// to be what the header commits to. That hash is the header's is for the caller to know.
 func (s *Segment) Add(h *types.Header, hash common.Hash, list []byte) error {
 	n := h.Number.Uint64()
 	switch {
 	case !h.Number.IsUint64() || n > maxNumber:
 		return fmt.Errorf("%w: block number %v", ErrChain, h.Number)
-	case !s.empty && n != s.Last+1:
+	case s.begun && n != s.Last+1:
 		return fmt.Errorf("%w: block %d behind block %d", ErrChain, n, s.Last)
-	case !s.empty && h.ParentHash != s.Hash, n == 0 && h.ParentHash != (common.Hash{}):
+	case s.begun && h.ParentHash != s.Hash, n == 0 && h.ParentHash != (common.Hash{}):
 		return fmt.Errorf("%w: the parent of block %d is %v, want %v", ErrChain, n, h.ParentHash, s.Hash)
 	}
 	if h.UncleHash != types.EmptyUncleHash {
@@ -56,10 +51,10 @@ func (s *Segment) Add(h *types.Header, hash common.Hash, list []byte) error {
 		if got := crypto.Keccak256Hash(list); got != h.UncleHash {
 			return fmt.Errorf("%w: the uncles of block %d hash to %v, sha3Uncles is %v", ErrChain, n, got, h.UncleHash)
 		}
-		s.Uncled = append(s.Uncled, Uncled{n, hash, list})
+		s.Uncled = append(s.Uncled, Uncled{n, hash, bytes.Clone(list)}) // it may be part of a large body
 	}
-	if s.empty {
-		s.empty, s.First, s.Parent = false, n, h.ParentHash
+	if !s.begun {
+		s.begun, s.First, s.Parent = true, n, h.ParentHash
 		if n == 0 {
 			s.Chain.Genesis = hash
 		}
@@ -68,10 +63,14 @@ func (s *Segment) Add(h *types.Header, hash common.Hash, list []byte) error {
 	return nil
 }
 
-// Segment verifies the file and returns all of its blocks.
+// Segment returns all blocks of the file. They are verified but for the bodies of blocks
+// without uncles, of which nothing is kept: one transaction has to tell the chain.
 func (e *Era1) Segment(ctx context.Context) (*Segment, error) {
-	s := NewSegment()
-	err := e.Verify(ctx, func(b *Block) error {
+	s := new(Segment)
+	wanted := func(h *types.Header) bool {
+		return h.UncleHash != types.EmptyUncleHash || s.Chain.ID == 0 && h.TxHash != types.EmptyTxsHash
+	}
+	err := e.verify(ctx, wanted, func(b *Block) error {
 		if s.Chain.ID == 0 {
 			s.Chain.ID = chainID(b.Transactions)
 		}

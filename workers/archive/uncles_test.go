@@ -20,7 +20,7 @@ import (
 // segment returns the blocks first to last of the chain that chain(last+1) makes.
 func segment(tb testing.TB, first, last int) *Segment {
 	tb.Helper()
-	s := NewSegment()
+	s := new(Segment)
 	headers, bodies := chain(last + 1)
 	for i := first; i <= last; i++ {
 		var b Body
@@ -163,7 +163,7 @@ func TestRefusedBlocksOfASegment(t *testing.T) {
 			}
 		})
 	}
-	if err := NewSegment().Add(orphan, orphan.Hash(), nil); !errors.Is(err, ErrChain) {
+	if err := new(Segment).Add(orphan, orphan.Hash(), nil); !errors.Is(err, ErrChain) {
 		t.Errorf("a genesis block with a parent: %v", err)
 	}
 }

@@ -60,7 +60,7 @@ var generated = sync.OnceValue(func() upstreamtest.Chain { return upstreamtest.G
 // straight returns the file of blocks as it is made without any of this package.
 func straight(t *testing.T, chainID uint64, blocks []*types.Block) []byte {
 	t.Helper()
-	s := archive.NewSegment()
+	s := new(archive.Segment)
 	for _, b := range blocks {
 		list, err := rlp.EncodeToBytes(b.Uncles())
 		if err == nil {

@@ -153,7 +153,7 @@ func (n *node) header(ctx context.Context, s schema.Selector) (h *types.Header, 
 
 // read reads blocks, checks that they are a chain, and keeps their uncles.
 func (n *node) read(ctx context.Context, first, last uint64) (*archive.Segment, error) {
-	s := archive.NewSegment()
+	s := new(archive.Segment)
 	for first <= last {
 		var row []upstream.Block
 		err := again(ctx, func(ctx context.Context) (err error) {
