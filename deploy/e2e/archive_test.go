@@ -12,13 +12,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ommer/ommer/deploy/testchain"
 )
 
 // buildArchive runs `ommer archive build` and returns the file.
-func buildArchive(t *testing.T, from string) string {
+func buildArchive(t *testing.T, from string, args ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sepolia.uncles")
-	if _, stderr, code := run(t, "ommer", "archive", "build", "--from", from, "--out", path); code != 0 {
+	if _, stderr, code := run(t, "ommer", append([]string{"archive", "build", "--from", from, "--out", path}, args...)...); code != 0 {
 		t.Fatalf("exit code %d; %s", code, stderr)
 	}
 	return path
@@ -65,6 +67,51 @@ func TestArchive(t *testing.T) {
 	}
 }
 
+// TestArchiveOfGeth reads a generated chain from geth, in both ways, and has a worker
+// answer from that alone.
+func TestArchiveOfGeth(t *testing.T) {
+	shape := testchain.Shape{Length: 300, London: 100, Merge: 280}
+	genesis, err := shape.Genesis()
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := shape.Blocks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := startGeth(t, genesis, chain[1:])
+	_, stderr, code := run(t, "ommer", "archive", "build", "--from", "http://"+g.http, "--out", filepath.Join(t.TempDir(), "x"))
+	if code != 1 || !strings.Contains(stderr, "--last") {
+		t.Errorf("nothing is final, and it is exit code %d; %s", code, stderr)
+	}
+	last := fmt.Sprint(shape.Merge - 1)
+	file := buildArchive(t, "http://"+g.http, "--last", last)
+	overHTTP, err1 := os.ReadFile(file)
+	overWS, err2 := os.ReadFile(buildArchive(t, "ws://"+g.ws, "--last", last))
+	if err := errors.Join(err1, err2); err != nil || !bytes.Equal(overHTTP, overWS) {
+		t.Errorf("over HTTP %d bytes, over WebSocket %d; or others; %v", len(overHTTP), len(overWS), err)
+	}
+	var with, without []block
+	for _, b := range chain[:shape.Merge] {
+		known := block{number: b.NumberU64(), hash: b.Hash(), uncleHash: b.UncleHash()}
+		for _, u := range b.Uncles() {
+			known.uncles = append(known.uncles, u.Hash())
+		}
+		if len(known.uncles) > 0 {
+			with = append(with, known)
+		} else {
+			without = append(without, known)
+		}
+	}
+	f, key := startFleet(t, "", size{edges: 1, workers: 1, workerArgs: []string{"--archive", file}})
+	for _, way := range secureTransports(f, key) {
+		for _, byHash := range []bool{false, true} {
+			compareUncles(t, way, with, byHash, 50)
+		}
+		compareNulls(t, way, with, without, false)
+	}
+}
+
 // TestArchiveBuildKilled kills a build while the second of two files is on its way.
 func TestArchiveBuildKilled(t *testing.T) {
 	path, _, _ := sepolia(t)
@@ -91,17 +138,18 @@ func TestArchiveBuildKilled(t *testing.T) {
 	first := start(t, "build", "ommer", "archive", "build", "--from", server.URL, "--out", out)
 	<-asked
 	eventually(t, soon, "the first file to be in the journal", func() error {
-		if st, err := os.Stat(out + ".part"); err != nil || st.Size() < 100 {
-			return fmt.Errorf("%v", err)
+		st, err := os.Stat(out + ".part")
+		if err == nil && st.Size() < 100 {
+			err = errors.New("it is empty")
 		}
-		return nil
+		return err
 	})
 	eventually(t, soon, "a part of the second file to be there", func() error {
 		parts, err := filepath.Glob(filepath.Join(out+".files", "*.get"))
-		if len(parts) == 0 {
-			return fmt.Errorf("there is none; %v", err)
+		if err == nil && len(parts) == 0 {
+			err = errors.New("there is none")
 		}
-		return nil
+		return err
 	})
 	first.kill()
 	if _, err := os.Stat(out); err == nil {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"fmt"
+	"errors"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -80,11 +80,11 @@ func verifyList(list []byte) (int, error) {
 		return 0, err
 	}
 	if len(uncles) == 0 {
-		return 0, fmt.Errorf("no uncle")
+		return 0, errors.New("no uncle")
 	}
 	again, err := rlp.EncodeToBytes(uncles)
-	if err != nil || !bytes.Equal(again, list) {
-		return 0, fmt.Errorf("the uncles encode to something else (%v)", err)
+	if err == nil && !bytes.Equal(again, list) {
+		err = errors.New("the uncles encode to something else")
 	}
-	return len(uncles), nil
+	return len(uncles), err
 }

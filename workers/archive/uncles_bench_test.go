@@ -103,8 +103,11 @@ func BenchmarkUncles(b *testing.B) {
 	b.Run("Decode", func(b *testing.B) {
 		b.ReportAllocs()
 		list, _, err := m.ByNumber(nil, m.blocks[0].Number)
+		if err != nil {
+			b.Fatal(err)
+		}
 		for b.Loop() {
-			if _, err = DecodeUncles(list); err != nil {
+			if _, err := DecodeUncles(list); err != nil {
 				b.Fatal(err)
 			}
 		}
