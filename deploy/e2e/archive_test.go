@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ommer/ommer/deploy/testchain"
+	"github.com/ommer/ommer/workers/upstream/upstreamtest"
 )
 
 // buildArchive runs `ommer archive build` and returns the file.
@@ -65,6 +66,22 @@ func TestArchive(t *testing.T) {
 	if looked < sepoliaBlocks || blocks != 2*sepoliaBlocks {
 		t.Errorf("%v blocks were looked up in archives of %v blocks, want at least %d and %d", looked, blocks, sepoliaBlocks, 2*sepoliaBlocks)
 	}
+}
+
+// TestArchiveOfAnotherChain has a node of another chain than the archive.
+func TestArchiveOfAnotherChain(t *testing.T) {
+	path, _, _ := sepolia(t)
+	node := upstreamtest.Start(t, upstreamtest.Generate(3, 3, "another"))
+	f := newFleet(t)
+	f.startNATS()
+	w := f.startWorker(node.URL, "--archive", path)
+	eventually(t, soon, "the worker to tell of the chain", func() error {
+		_, body, err := w.admin.get("/readyz")
+		if err == nil && !strings.Contains(body, "chain 1337, the chain here is 11155111") {
+			err = fmt.Errorf("readiness: %s", body)
+		}
+		return err
+	})
 }
 
 // TestArchiveOfGeth reads a generated chain from geth, in both ways, and has a worker

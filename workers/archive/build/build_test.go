@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -234,6 +237,27 @@ func TestServer(t *testing.T) {
 		}
 		if n := ranges.Load(); n != 2 {
 			t.Errorf("%d downloads went on from where they had broken, want 2", n)
+		}
+	})
+	t.Run("silence in the middle of a file", func(t *testing.T) {
+		url := web(t, dir, func(w http.ResponseWriter, r *http.Request) bool {
+			fmt.Fprint(w, "the start")
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			return true
+		})
+		base, err := neturl.Parse(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &server{base: base, name: "server", stall: 20 * time.Millisecond, client: &http.Client{Transport: &http.Transport{}}}
+		defer s.close()
+		err = s.get(t.Context(), "x", 0, func(_ int64, body io.Reader) error {
+			_, err := io.Copy(io.Discard, body)
+			return err
+		})
+		if err == nil || errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing came for 20ms") {
+			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("another file under the name", func(t *testing.T) {

@@ -23,10 +23,10 @@ import (
 
 // Limits of what a web server can make the build hold.
 const (
-	maxPage = 16 << 20 // an index of files
-	maxEra1 = 4 << 30  // main net's largest are below 1 GB
-	stalled = 30 * time.Second
-	asking  = 10 * time.Second
+	maxPage = 16 << 20         // an index of files
+	maxFile = 4 << 30          // main net's largest are below 1 GB
+	stall   = 30 * time.Second // without a byte
+	asking  = 10 * time.Second // what it is
 )
 
 // errStatus is an HTTP status that trying again will not change.
@@ -49,8 +49,8 @@ func open(ctx context.Context, c Config) (source, error) {
 		return nil, fmt.Errorf("%w: the scheme of --from must be http, https, ws or wss", ErrSource)
 	}
 	s := &server{
-		base: u, name: upstream.Redact(c.From), dir: c.Out + ".files",
-		client: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: stalled}},
+		base: u, name: upstream.Redact(c.From), dir: c.Out + ".files", stall: stall,
+		client: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: stall}},
 	}
 	is, err := s.isNode(ctx)
 	if err != nil {
@@ -74,6 +74,7 @@ type server struct {
 	base   *url.URL
 	name   string
 	dir    string // for what is being downloaded
+	stall  time.Duration
 	client *http.Client
 }
 
@@ -206,9 +207,9 @@ func (s *server) download(ctx context.Context, name, path string) error {
 			if err := f.Truncate(from); err != nil {
 				return err
 			}
-			n, err := io.Copy(io.NewOffsetWriter(f, from), io.LimitReader(body, maxEra1-from))
-			if err == nil && from+n == maxEra1 {
-				err = fmt.Errorf("%w: %s has over %d bytes", errStatus, name, int64(maxEra1)-1)
+			n, err := io.Copy(io.NewOffsetWriter(f, from), io.LimitReader(body, maxFile-from))
+			if err == nil && from+n == maxFile {
+				err = fmt.Errorf("%w: %s has over %d bytes", errStatus, name, int64(maxFile)-1)
 			}
 			return err
 		})
@@ -223,7 +224,8 @@ func (s *server) download(ctx context.Context, name, path string) error {
 // the position that it begins at: the server may not be able to begin elsewhere than
 // at the start.
 func (s *server) get(ctx context.Context, name string, at int64, use func(from int64, body io.Reader) error) error {
-	ctx, cancel := context.WithCancel(ctx)
+	whole := ctx
+	ctx, cancel := context.WithCancel(whole)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base.ResolveReference(&url.URL{Path: name}).String(), nil)
 	if err != nil {
@@ -252,22 +254,27 @@ func (s *server) get(ctx context.Context, name string, at int64, use func(from i
 	default:
 		return fmt.Errorf("%s: %s: %w %d", s.name, name, errStatus, resp.StatusCode)
 	}
-	watch := time.AfterFunc(stalled, cancel)
+	watch := time.AfterFunc(s.stall, cancel)
 	defer watch.Stop()
-	return use(at, &watched{resp.Body, watch})
+	err = use(at, &watched{resp.Body, watch, s.stall})
+	if ctx.Err() != nil && whole.Err() == nil { // not what a user has stopped
+		return fmt.Errorf("%s: %s: nothing came for %v", s.name, name, s.stall)
+	}
+	return err
 }
 
 // watched is a body of which something has to come now and then.
 type watched struct {
 	io.Reader
 	watch *time.Timer
+	stall time.Duration
 }
 
 // Read reads, and gives the body more time.
 func (w *watched) Read(b []byte) (int, error) {
 	n, err := w.Reader.Read(b)
 	if n > 0 {
-		w.watch.Reset(stalled)
+		w.watch.Reset(w.stall)
 	}
 	return n, err
 }
