@@ -6,34 +6,14 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
-	"github.com/ethereum/go-ethereum/rlp"
 )
-
-// segment returns the blocks first to last of the chain that chain(last+1) makes.
-func segment(tb testing.TB, first, last int) *Segment {
-	tb.Helper()
-	s := new(Segment)
-	headers, bodies := chain(last + 1)
-	for i := first; i <= last; i++ {
-		var b Body
-		if err := b.parse(bodies[i]); err != nil {
-			tb.Fatal(err)
-		}
-		if err := s.Add(headers[i], headers[i].Hash(), b.UncleList); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	return s
-}
 
 // uncles returns an uncles file of segments.
 func uncles(tb testing.TB, segments ...*Segment) []byte {
@@ -111,61 +91,6 @@ func TestRanges(t *testing.T) {
 		if held != want || u.Covers(n) != want || err != nil || held && (list[0] != 'x' || string(list[1:]) == emptyList != (n%3 != 2)) {
 			t.Errorf("block %d: %x %v %v", n, list, held, err)
 		}
-	}
-}
-
-func TestRefusedSegments(t *testing.T) {
-	other := segment(t, 5, 9)
-	other.Parent[0] ^= 1
-	sepolia, hoodi := segment(t, 0, 3), segment(t, 4, 9)
-	sepolia.Chain, hoodi.Chain = known[1], Chain{ID: known[2].ID}
-	for _, c := range []struct {
-		name     string
-		segments []*Segment
-		want     string
-	}{
-		{"none", nil, "there is no block"},
-		{"twice", []*Segment{segment(t, 0, 4), segment(t, 4, 9)}, "block 4 is there twice"},
-		{"out of order", []*Segment{segment(t, 5, 9), segment(t, 0, 4)}, "block 0 is there twice"},
-		{"another chain", []*Segment{segment(t, 0, 4), other}, "the parent of block 5"},
-		{"two networks", []*Segment{sepolia, hoodi}, "chains 11155111 and 560048"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			err := Write(t.Context(), new(memory), each(c.segments...))
-			if !errors.Is(err, ErrChain) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want ErrChain with %q", err, c.want)
-			}
-		})
-	}
-}
-
-func TestRefusedBlocksOfASegment(t *testing.T) {
-	headers, bodies := chain(6)
-	var with Body // of block 2
-	if err := with.parse(bodies[2]); err != nil {
-		t.Fatal(err)
-	}
-	orphan := types.CopyHeader(headers[0])
-	orphan.ParentHash[0] = 1
-	for _, c := range []struct {
-		name string
-		h    *types.Header
-		list []byte
-		want string
-	}{
-		{"a gap", headers[3], []byte(emptyList), "block 3 behind block 1"},
-		{"another parent", func() *types.Header { h := types.CopyHeader(headers[2]); h.ParentHash[0] ^= 1; return h }(), with.UncleList, "the parent of block 2"},
-		{"without its uncles", headers[2], []byte(emptyList), "sha3Uncles"},
-		{"with too many", headers[2], make([]byte, maxList+1), "the limit is"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if err := segment(t, 0, 1).Add(c.h, c.h.Hash(), c.list); !errors.Is(err, ErrChain) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want ErrChain with %q", err, c.want)
-			}
-		})
-	}
-	if err := new(Segment).Add(orphan, orphan.Hash(), nil); !errors.Is(err, ErrChain) {
-		t.Errorf("a genesis block with a parent: %v", err)
 	}
 }
 
@@ -374,102 +299,4 @@ func TestLookupsDoNotAllocate(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
-}
-
-// TestSet opens files and folders of either format.
-func TestSet(t *testing.T) {
-	dir := t.TempDir()
-	for name, data := range map[string][]byte{
-		"a.uncles": uncles(t, segment(t, 0, 9)), "b.uncles": uncles(t, segment(t, 5, 29)), "c.era1": small(40), "notes.txt": nil,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := must[*Set](t)(OpenSet(t.Context(), []string{dir, filepath.Join(dir, "a.uncles")}, nil))
-	defer s.Close()
-	if len(s.files) != 4 || s.Blocks() != 40 {
-		t.Errorf("%d files, %d blocks, want 4 and 40", len(s.files), s.Blocks())
-	}
-	for _, b := range segment(t, 0, 39).Uncled {
-		byNumber, held1, err1 := s.ByNumber(nil, b.Number)
-		byHash, held2, err2 := s.ByHash(nil, b.Hash)
-		if err := errors.Join(err1, err2); err != nil || !held1 || !held2 || !bytes.Equal(byNumber, b.List) || !bytes.Equal(byHash, b.List) {
-			t.Errorf("block %d: %v %v %v", b.Number, held1, held2, err)
-		}
-		if uncles, err := DecodeUncles(byHash); err != nil || types.CalcUncleHash(uncles) != crypto.Keccak256Hash(b.List) {
-			t.Errorf("block %d: %v", b.Number, err)
-		}
-	}
-	if _, held, err := s.ByNumber(nil, 40); held || err != nil {
-		t.Errorf("block 40: %v %v", held, err)
-	}
-
-	for name, paths := range map[string][]string{
-		"no such file": {filepath.Join(dir, "d.uncles")}, "no archive": {filepath.Join(dir, "notes.txt")}, "empty folder": {t.TempDir()},
-		"another chain": {filepath.Join(dir, "a.uncles"), sepolia(t, sepolia00)},
-	} {
-		if s, err := OpenSet(t.Context(), paths, nil); err == nil {
-			s.Close()
-			t.Errorf("%s: opened", name)
-		}
-	}
-}
-
-// FuzzUncles alters files: what opens answers with lists whose checksum is right, or
-// says that it is damaged.
-func FuzzUncles(f *testing.F) {
-	f.Add(uncles(f, segment(f, 0, 8)))
-	f.Add(uncles(f, segment(f, 3, 5), segment(f, 20, 29)))
-	f.Add(uncles(f, segment(f, 0, 1)))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		// Most alterations would end at the checksums; make them right where the
-		// layout allows it.
-		if len(data) >= headSize {
-			forged := bytes.Clone(data)
-			seal(forged, sections{})
-			if h, err := parseHead(forged); err == nil {
-				if at, err := h.sections(int64(len(forged))); err == nil {
-					seal(forged, at)
-					data = forged
-				}
-			}
-		}
-		u, err := newUncles("x", data)
-		if err != nil {
-			if !errors.Is(err, ErrDamaged) {
-				t.Fatal(err)
-			}
-			return
-		}
-		var numbers []uint64
-		for _, r := range u.Ranges() {
-			numbers = append(numbers, r.First, r.Last)
-		}
-		for i := range min(u.count(), 64) {
-			numbers = append(numbers, u.place(i).number)
-		}
-		for _, n := range numbers {
-			list, held, err := u.ByNumber(nil, n)
-			if held == (err != nil) || err != nil && !errors.Is(err, ErrDamaged) {
-				t.Fatalf("block %d, which is covered: %x %v %v", n, list, held, err)
-			}
-		}
-		if u.Verify(t.Context()) != nil {
-			return
-		}
-		for i := range min(u.count(), 64) {
-			hash, want, err := u.record(i)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if list, held, err := u.ByHash(nil, hash); err != nil || !held {
-				t.Fatalf("block %v of a verified file: %x %v %v, want %x", hash, list, held, err, want)
-			}
-			var uncles []*types.Header
-			if err := rlp.DecodeBytes(want, &uncles); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
 }

@@ -33,7 +33,7 @@ type Progress struct {
 	Blocks, Total uint64
 	// Resumed is how many of the blocks are of former runs.
 	Resumed uint64
-	// Uncles is how many blocks with uncles this run has found.
+	// Uncled is how many blocks with uncles this run has found.
 	Uncled uint64
 	// At is the last block read.
 	At uint64
