@@ -15,7 +15,7 @@ import (
 	"github.com/ommer/ommer/workers/upstream"
 )
 
-// Source is where blocks come from. An upstream.Set is one.
+// Source is where blocks come from. An upstream.Set is one, an Archived another.
 type Source interface {
 	// Block returns a verified block, and found false when there is none. It may
 	// be called from many goroutines and returns soon after ctx ends. Its error

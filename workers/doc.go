@@ -19,6 +19,8 @@
 // is not have separate room, so that no flood of questions for blocks that do not
 // exist or are not final pushes out what is true for ever.
 //
+// The source is nodes, or an archive of history and then nodes: see Archived.
+//
 // Resolve never blocks. Its Receiver is called on a runner of the actors or on the
 // caller's own stack. A Receiver that panics takes the shard's cache with it and
 // fails who waits there; the shard is started anew. Goroutines are those of the

@@ -99,13 +99,17 @@ func (f *fleet) startEdgeAt(https, http string, args ...string) *edge {
 	return e
 }
 
-// startWorker starts a worker and does not wait for it.
+// startWorker starts a worker and does not wait for it. Without an upstream the
+// arguments have to say what it answers from.
 func (f *fleet) startWorker(upstream string, args ...string) *worker {
 	f.tb.Helper()
+	if upstream != "" {
+		args = append([]string{"--upstream", upstream}, args...)
+	}
 	w := &worker{admin: admin(freeAddr(f.tb))}
 	name := fmt.Sprintf("worker-%d", len(f.workers))
 	w.process = start(f.tb, name, "ommer-worker", append([]string{
-		"--name", name, "--network", network, "--nats", f.natsURL(), "--admin", string(w.admin), "--upstream", upstream,
+		"--name", name, "--network", network, "--nats", f.natsURL(), "--admin", string(w.admin),
 	}, args...)...)
 	f.workers = append(f.workers, w)
 	return w

@@ -87,6 +87,8 @@ func TestServe(t *testing.T) {
 	}{
 		{"real blocks", []string{"--blocks", path}},
 		{"generated chain", nil},
+		{"an archive alone", []string{"--archive", buildArchive(t, path)}},
+		{"an era1 file as the archive", []string{"--archive", path}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			data := t.TempDir()

@@ -221,7 +221,8 @@ const (
 )
 
 // probe asks for an uncle of the latest block again and again: an edge is ready
-// when that is answered, whatever the answer.
+// when that is answered, whatever the answer. Workers that have an archive and no node
+// answer that they do not have the block.
 func (d *Daemon) probe(ctx context.Context) {
 	question, answeredBefore := schema.Question{Block: schema.Tagged(schema.Latest)}, false
 	for failed := 0; ; {
@@ -230,7 +231,7 @@ func (d *Daemon) probe(ctx context.Context) {
 			schema.ReceiverFunc(func(a schema.Answer) { answered <- a }))
 		var err error
 		pause := probeReady
-		if a := <-answered; a.Err != nil { // always comes: by the deadline at the latest
+		if a := <-answered; a.Err != nil && a.Err.Code != schema.Pruned { // always comes: by the deadline at the latest
 			err, pause = fmt.Errorf("a trial lookup failed: %w", a.Err), probeUnready
 			failed++
 		} else {

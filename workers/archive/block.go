@@ -58,11 +58,14 @@ func (e *Era1) Body(n uint64) (*Body, error) {
 func (e *Era1) Block(n uint64) (*Block, error) {
 	var out *Block
 	err := e.within(n, func(b *block) (err error) {
-		out, err = b.block(n)
+		out, err = b.block(n, everyBody)
 		return err
 	})
 	return out, err
 }
+
+// everyBody is for readers who want to see the body of every block.
+func everyBody(*types.Header) bool { return true }
 
 // within calls f with a reader of block n and adds the file and the block to its
 // error.
@@ -140,11 +143,15 @@ func (b *block) body(out *Body) error {
 	return nil
 }
 
-func (b *block) block(n uint64) (*Block, error) {
+// block reads the block, without its body unless that is wanted.
+func (b *block) block(n uint64, body func(*types.Header) bool) (*Block, error) {
 	out := new(Block)
 	var err error
 	if out.Header, out.Hash, err = b.header(n); err != nil {
 		return nil, err
+	}
+	if !body(out.Header) {
+		return out, nil
 	}
 	at := b.next
 	if err := b.body(&out.Body); err != nil {

@@ -1,7 +1,7 @@
 // Package daemon assembles a worker process: two links to the bus, the upstream
-// nodes, the pool that answers from them, and the server that puts the pool on
-// the bus. The binary ommer-worker is a thin main around it, and the all-in-one
-// server runs one beside an edge.
+// nodes, the archive, the pool that answers from them, and the server that puts the
+// pool on the bus. The binary ommer-worker is a thin main around it, and the
+// all-in-one server runs one beside an edge.
 package daemon
 
 import (
@@ -14,12 +14,14 @@ import (
 	"github.com/ommer/ommer/bus"
 	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/workers"
+	"github.com/ommer/ommer/workers/archive"
 	"github.com/ommer/ommer/workers/upstream"
 )
 
 // Options are the flags of a worker.
 type Options struct {
 	Upstream    []upstream.URL `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first."`
+	Archive     []string       `placeholder:"PATH,..." type:"path" help:"History to look into before nodes are asked: files that 'ommer archive build' has made, era1 files, or folders of them. Without --upstream it is all that is answered from."`
 	CacheBytes  int64          `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks. Default ${default}; 0 means the same."`
 	MaxInFlight int            `placeholder:"N" default:"32768" help:"Lookups at a time; more are refused at once, so that another worker can take them. Default ${default}; 0 means the same."`
 	MaxWait     time.Duration  `placeholder:"DURATION" default:"5ms" help:"How long lookups may stand in line before they are begun. When all of them have waited for longer for a while, new ones are refused until the line is shorter, so that another worker can take them. Default ${default}; 0 means the same, a negative value no bound."`
@@ -47,7 +49,8 @@ type Config struct {
 // Daemon is a worker and its ways to the bus and to the nodes.
 type Daemon struct {
 	links  []*bus.Link
-	nodes  *upstream.Set
+	nodes  *upstream.Set // nil: there is an archive only
+	files  *archive.Set  // nil: there are nodes only
 	pool   *workers.Pool
 	server *bus.Server
 }
@@ -69,16 +72,12 @@ func New(cfg Config) (_ *Daemon, err error) {
 			_ = d.close(context.Background()) // nobody has asked yet
 		}
 	}()
-	urls := make([]string, len(cfg.Upstream))
-	for i, u := range cfg.Upstream {
-		urls[i] = string(u)
-	}
-	d.nodes, err = upstream.New(upstream.Config{URLs: urls, Logger: cfg.Log, Registerer: cfg.Admin.Registry})
+	source, err := d.source(cfg)
 	if err != nil {
 		return nil, err
 	}
 	d.pool, err = workers.New(workers.Config{
-		Source: d.nodes, CacheBytes: cfg.CacheBytes, MaxWait: cfg.MaxWait, Logger: cfg.Log, Registerer: cfg.Admin.Registry,
+		Source: source, CacheBytes: cfg.CacheBytes, MaxWait: cfg.MaxWait, Logger: cfg.Log, Registerer: cfg.Admin.Registry,
 	})
 	if err != nil {
 		return nil, err
@@ -103,9 +102,49 @@ func New(cfg Config) (_ *Daemon, err error) {
 		}
 		return nil
 	})
-	cfg.Admin.Check("upstream", d.nodes.Ready)
+	if d.nodes != nil {
+		cfg.Admin.Check("upstream", d.nodes.Ready)
+	}
 	cfg.Admin.Handle("GET /actors", d.pool.Actors())
 	return d, nil
+}
+
+// source opens what the worker answers from: an archive, nodes, or the one before the
+// others. They have to be of one chain.
+func (d *Daemon) source(cfg Config) (workers.Source, error) {
+	var err error
+	var chain archive.Chain
+	if len(cfg.Archive) > 0 {
+		if d.files, err = archive.OpenSet(context.Background(), cfg.Archive, cfg.Log); err != nil {
+			return nil, process.Usage{Err: fmt.Errorf("--archive: %w", err)}
+		}
+		chain = d.files.Chain()
+	}
+	var source workers.Source // a nil *upstream.Set would not be nil in it
+	if len(cfg.Upstream) > 0 || d.files == nil {
+		urls := make([]string, len(cfg.Upstream))
+		for i, u := range cfg.Upstream {
+			urls[i] = string(u)
+		}
+		d.nodes, err = upstream.New(upstream.Config{URLs: urls, ChainID: chain.ID, Logger: cfg.Log, Registerer: cfg.Admin.Registry})
+		if err != nil {
+			return nil, err
+		}
+		source = d.nodes
+	}
+	if d.files == nil {
+		return source, nil
+	}
+	return workers.NewArchived(workers.ArchivedConfig{Files: d.files, Next: source, Logger: cfg.Log, Registerer: cfg.Admin.Registry})
+}
+
+// Uncled is the number of a block in the archive that has uncles, for examples; false
+// when there is none.
+func (d *Daemon) Uncled() (uint64, bool) {
+	if d.files == nil {
+		return 0, false
+	}
+	return d.files.Uncled()
 }
 
 // leaveTimeout bounds how long questions in flight may take when the worker stops.
@@ -116,7 +155,13 @@ const leaveTimeout = 12 * time.Second
 func (d *Daemon) Run(ctx context.Context) error {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	followed := make(chan error, 1)
-	go func() { followed <- d.nodes.Run(following) }()
+	go func() {
+		if d.nodes == nil {
+			followed <- nil
+			return
+		}
+		followed <- d.nodes.Run(following)
+	}()
 	<-ctx.Done()
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
@@ -126,8 +171,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return errors.Join(err, <-followed)
 }
 
-// close leaves the bus and stops the pool. The nodes are closed by the end of their
-// Run, and hold nothing before it.
+// close leaves the bus, stops the pool and closes the archive. The nodes are closed by
+// the end of their Run, and hold nothing before it.
 func (d *Daemon) close(ctx context.Context) error {
 	var err error
 	for _, l := range d.links {
@@ -135,6 +180,9 @@ func (d *Daemon) close(ctx context.Context) error {
 	}
 	if d.pool != nil {
 		err = d.pool.Stop(ctx)
+	}
+	if d.files != nil { // nobody looks into it any more
+		err = errors.Join(err, d.files.Close())
 	}
 	return err
 }

@@ -23,7 +23,7 @@ const MaxUncles = 2
 // comment, and must not be changed.
 type Block struct {
 	// Header is the block's own. It is nil for the pending block, which has no
-	// hash yet.
+	// hash yet, and in blocks that are not from a node but from an archive.
 	Header *types.Header
 	// Uncles are the block's uncles in their order, at most MaxUncles.
 	Uncles []*types.Header

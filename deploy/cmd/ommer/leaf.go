@@ -31,7 +31,7 @@ func (s *serve) names() (edge, worker string) {
 }
 
 // develops says whether the development node runs: when there is no other to ask, and
-// no workers of a cluster, who would not know its chain.
+// no archive, and no workers of a cluster, who would not know its chain.
 func (s *serve) develops() bool {
-	return len(s.Worker.Upstream) == 0 && (s.Blocks != "" || len(s.Leaf.URLs) == 0)
+	return len(s.Worker.Upstream) == 0 && (s.Blocks != "" || len(s.Leaf.URLs)+len(s.Worker.Archive) == 0)
 }

@@ -11,9 +11,10 @@ import (
 )
 
 type commands struct {
-	Serve serve `cmd:"" help:"Run everything in one process: a NATS server, an edge, a worker and, without --upstream, a development node."`
-	Keys  keys  `cmd:"" help:"Issue, list and revoke API keys."`
-	Bench bench `cmd:"" help:"Ask a service as many clients at once, and measure what they see."`
+	Serve   serve    `cmd:"" help:"Run everything in one process: a NATS server, an edge, a worker and, without --upstream and --archive, a development node."`
+	Keys    keys     `cmd:"" help:"Issue, list and revoke API keys."`
+	Archive archives `cmd:"" help:"Keep the uncles of history that nodes drop."`
+	Bench   bench    `cmd:"" help:"Ask a service as many clients at once, and measure what they see."`
 
 	Version kong.VersionFlag `env:"-" help:"Print the version and exit."`
 }

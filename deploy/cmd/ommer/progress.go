@@ -15,6 +15,7 @@ type progress struct {
 	terminal    bool
 	connections int
 	ticks       int
+	said        bool // anything
 }
 
 // elsewhere is how many ticks a line is for where lines stay.
@@ -40,18 +41,25 @@ func (p *progress) tick(t load.Tick) {
 	}
 	line := fmt.Sprintf("%3d s  %s: %d of %d connections, %d calls/s, %d failed, p50 %s ms, p99 %s ms",
 		p.ticks, state, t.Open, p.connections, t.Right, t.Failures(), load.Milliseconds(t.P50), load.Milliseconds(t.P99))
+	if p.terminal || p.ticks%elsewhere == 0 {
+		p.say(line)
+	}
+}
+
+// say writes a line in the place of the last one, on a terminal.
+func (p *progress) say(line string) {
 	const clearLine = "\r\x1b[K"
-	switch {
-	case p.terminal:
+	p.said = true
+	if p.terminal {
 		fmt.Fprint(p.w, clearLine+line)
-	case p.ticks%elsewhere == 0:
+	} else {
 		fmt.Fprintln(p.w, line)
 	}
 }
 
 // end leaves the line.
 func (p *progress) end() {
-	if p.terminal && p.ticks > 0 {
+	if p.terminal && p.said {
 		fmt.Fprintln(p.w)
 	}
 }

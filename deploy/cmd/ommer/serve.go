@@ -111,13 +111,16 @@ func (s *serve) Run(std streams) (err error) {
 		}
 		parts = append(parts, process.Part{Name: "devnode", Run: node.Run})
 	}
-	if len(s.Worker.Upstream) > 0 {
+	if len(s.Worker.Upstream)+len(s.Worker.Archive) > 0 {
 		worker, err := workerd.New(workerd.Config{
 			Options: s.Worker, Name: workerName, Network: string(s.Network), Zone: edgeName,
 			Bus: inner, Log: log.With("part", "worker"), Admin: admin,
 		})
 		if err != nil {
 			return err
+		}
+		if number, ok := worker.Uncled(); ok && len(s.Worker.Upstream) == 0 {
+			example.Block = schema.Number(number)
 		}
 		parts = append(parts, process.Part{Name: "worker", Run: worker.Run})
 	}

@@ -1,4 +1,5 @@
-// Ommer-worker answers the questions on the bus from upstream Ethereum nodes.
+// Ommer-worker answers the questions on the bus from upstream Ethereum nodes, or
+// from an archive of history.
 package main
 
 import (
@@ -35,15 +36,15 @@ func serve(args []string, stdout, stderr io.Writer) error {
 	var o options
 	_, err := process.Parse(&o, args, process.Program{
 		Name:         "ommer-worker",
-		Description:  "Answers the uncle lookups on NATS from upstream Ethereum nodes. Start as many as you like; they share the work.",
+		Description:  "Answers the uncle lookups on NATS from upstream Ethereum nodes, or from an archive of history. Start as many as you like; they share the work.",
 		AdminDefault: "127.0.0.1:9092",
 		Out:          stdout, Err: stderr,
 	})
 	if err != nil {
 		return err
 	}
-	if len(o.Worker.Upstream) == 0 {
-		return process.Usage{Err: errors.New("--upstream URL,... is needed, for example --upstream http://127.0.0.1:8545")}
+	if len(o.Worker.Upstream)+len(o.Worker.Archive) == 0 {
+		return process.Usage{Err: errors.New("--upstream URL,... is needed, or --archive PATH,...; for example --upstream http://127.0.0.1:8545")}
 	}
 	if err := o.Worker.Validate(); err != nil {
 		return process.Usage{Err: err}
