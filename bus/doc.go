@@ -45,7 +45,8 @@
 //   - elsewhere at once, when a worker refuses it, when the NATS server does not know the
 //     worker, or when the worker says from its home, over the link that it was asked
 //     over, that it may have lost it (Load.Epoch);
-//   - elsewhere, when a worker says nothing any more: 0.7 s after it hangs;
+//   - elsewhere, when a worker says nothing any more: 0.7 s after it hangs; and of a worker
+//     that is heard again, when it was asked of the queue group meanwhile;
 //   - elsewhere as well, when its worker takes longer than 99 % of the last second's
 //     answers, and 50 ms at least: a hedge. Each time that as long has passed again there
 //     is another. Hedges are 5 % of the questions at most, so that an outage is not made

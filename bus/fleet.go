@@ -90,13 +90,17 @@ func (f *fleet) heard(l *clientLink, m *nats.Msg) {
 	if ready := f.isReady(p, now); ready != p.ready || p.ready && p.zone != load.Zone {
 		f.rank(now)
 	}
-	if p.silent && p.ready {
+	again := p.silent && p.ready
+	if again {
 		p.silent = false
 		f.c.log.Info("worker is heard again", "worker", p.name)
 	}
 	f.mu.Unlock()
 	if lost {
 		f.c.rescue(p, l, nil)
+	}
+	if again { // what the queue group was asked meanwhile may have gone where nobody is
+		f.c.rescue(f.everyone, nil, nil)
 	}
 }
 

@@ -302,6 +302,30 @@ func TestQuestionsFollowAWorkerThatMoves(t *testing.T) {
 	}
 }
 
+// What the queue group was asked, because no worker could be reached at home, is asked
+// again when one can.
+func TestLostInTheQueueGroup(t *testing.T) {
+	f := newFleet(t, 2, bus.ClientConfig{})
+	for _, w := range f.workers {
+		w.change(func(l *bus.Load) { l.Home = false })
+	}
+	f.wantKnown(t, 0)
+	for _, w := range f.workers {
+		w.will(swallow)
+	}
+	var all []*one
+	for range 100 {
+		all = append(all, ask(t, f, byNumber, patience))
+	}
+	eventually(t, "all were asked", func() bool { return f.workers[0].asked.Load()+f.workers[1].asked.Load() >= 100 })
+	w := f.workers[0]
+	w.will(w.answer)
+	w.change(func(l *bus.Load) { l.Home = true })
+	for _, o := range all {
+		o.want(schema.OK)
+	}
+}
+
 // When nobody answers, asking again must not make it worse.
 func TestOutageIsNotAmplified(t *testing.T) {
 	f := newFleet(t, 3, bus.ClientConfig{})
