@@ -1,6 +1,10 @@
 package bus
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -108,9 +112,7 @@ func (a *apart) part() {
 		return
 	}
 	l.log.Info("two links are on one bus server, moving one", "server", redact(l.nc.ConnectedUrl()))
-	if l.nc.ForceReconnect() != nil {
-		return // closed
-	}
+	l.renew()
 }
 
 // elsewhere says whether another server than the connected one takes connections.
@@ -124,13 +126,36 @@ func elsewhere(nc *nats.Conn) bool {
 		if err != nil || u.Host == here.Host {
 			continue
 		}
-		if c, err := net.DialTimeout("tcp", u.Host, apartDial); err == nil {
-			_ = c.Close() // nothing was sent
+		if id, err := serverID(u.Host); err == nil && id != nc.ConnectedServerId() {
 			return true
 		}
 	}
 	return false
 }
+
+// serverID asks who listens at an address. A NATS server says so before anything else.
+func serverID(addr string) (string, error) {
+	c, err := net.DialTimeout("tcp", addr, apartDial)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close() //nolint:errcheck // nothing was sent
+	if err := c.SetDeadline(time.Now().Add(apartDial)); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(io.LimitReader(c, maxInfo)).ReadBytes('\n')
+	if err != nil {
+		return "", err
+	}
+	var info struct {
+		ID string `json:"server_id"`
+	}
+	err = json.Unmarshal(bytes.TrimPrefix(line, []byte("INFO ")), &info)
+	return info.ID, err
+}
+
+// maxInfo bounds what is read of a server's first line, in bytes.
+const maxInfo = 64 << 10
 
 func (a *apart) stop() {
 	a.mu.Lock()

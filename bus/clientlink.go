@@ -241,8 +241,7 @@ func (c *Client) confirm(l *clientLink) {
 			return
 		case errors.Is(err, context.DeadlineExceeded):
 			c.log.Warn("bus server is silent, reconnecting", "link", l.name, "after", confirmTimeout)
-			// An error means that the connection was closed for good.
-			_ = l.nc.ForceReconnect()
+			l.renew()
 		case err == nil:
 			c.settle(l, lanes, marks)
 		}
@@ -290,8 +289,7 @@ func (c *Client) lookAtLinks(now int64) {
 		if l.Up() && now-l.heard.Load() > int64(silence) && now-l.cut > int64(cutAgain) {
 			l.cut = now
 			c.log.Warn("bus server is silent, reconnecting", "link", l.name, "after", silence)
-			// An error means that the connection was closed for good.
-			_ = l.nc.ForceReconnect()
+			l.renew()
 		}
 	}
 }
@@ -323,8 +321,7 @@ func (c *Client) evade(l *clientLink) {
 			case <-t.C:
 			}
 		}
-		// An error means that the connection was closed for good.
-		_ = l.nc.ForceReconnect()
+		l.renew()
 	}
 }
 

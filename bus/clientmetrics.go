@@ -141,7 +141,7 @@ func (m *clientMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(m.hedgeAfter, prometheus.GaugeValue, time.Duration(m.c.hedgeAfter.Load()).Seconds())
 	counter(m.workerAsks, m.c.fleet.everyone.sent.Load(), "")
-	for _, p := range m.c.fleet.ranking.Load().peers {
+	for _, p := range m.c.fleet.all() { // those that are not asked now as well: counters stay
 		counter(m.workerAsks, p.sent.Load(), p.name)
 		ch <- prometheus.MustNewConstMetric(m.workerSeconds, prometheus.GaugeValue, time.Duration(p.took.Load()).Seconds(), p.name)
 	}

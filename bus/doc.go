@@ -42,7 +42,7 @@
 //   - over another link, when its link is lost, or its worker is heard from its home over
 //     another and no longer over this one (fleet.judge): 0.7 s after something between them
 //     breaks. A link over which nothing comes is dialled anew (lookAtLinks);
-//   - elsewhere at once, when a worker refuses it, when the NATS server does not know the
+//   - elsewhere at once, when a worker refuses it or fails, when the NATS server does not know the
 //     worker, or when the worker says from its home, over the link that it was asked
 //     over, that it may have lost it (Load.Epoch);
 //   - elsewhere, when a worker says nothing any more: 0.7 s after it hangs; and of a worker

@@ -203,6 +203,13 @@ func (f *fleet) judge(now int64) (dead []way) {
 	return dead
 }
 
+// all are the workers that are not forgotten.
+func (f *fleet) all() []*peer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Values(f.peers))
+}
+
 // states counts the workers by what they say, or that they say nothing.
 func (f *fleet) states(now int64) map[State]int {
 	n := map[State]int{Ready: 0, Unready: 0, Leaving: 0, "silent": 0}

@@ -459,7 +459,11 @@ func TestRefusedByOne(t *testing.T) {
 		{schema.Overloaded, 3, schema.Overloaded, 2},
 		{schema.Unavailable, 2, schema.OK, 8},
 		{schema.Draining, 2, schema.OK, 8},
-		{schema.Internal, 3, schema.Internal, 1},
+		{schema.Internal, 1, schema.OK, 2},
+		{schema.Internal, 3, schema.Internal, 2},
+		{schema.Pruned, 1, schema.OK, 2},
+		{schema.Pruned, 3, schema.Pruned, 2},
+		{schema.Unsupported, 3, schema.Unsupported, 1},
 	} {
 		t.Run(fmt.Sprintf("%v by %d", tt.code, tt.refuse), func(t *testing.T) {
 			f := newFleet(t, 3, bus.ClientConfig{})

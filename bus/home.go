@@ -214,7 +214,19 @@ func (s *Server) desert(l *serverLink, now time.Time) {
 
 // hear takes note of an announcement of this very worker.
 func (s *Server) hear(l *serverLink, m *nats.Msg) {
-	if load, err := parseLoad(m.Subject, m.Data); err == nil && load.Instance == s.instance {
+	load, err := parseLoad(m.Subject, m.Data)
+	switch {
+	case err != nil:
+	case load.Instance == s.instance:
 		l.heard.Store(time.Now().UnixNano())
+	case load.State != Leaving && s.namesake.Add(1) > namesakes:
+		// What a former process of that name has said last may still be on its way.
+		s.namesake.Store(-int64(30 * time.Second / LoadInterval)) // and again in a while
+		s.log.Warn("another worker has the name of this one: both are asked everything that either is, give each a --name of its own",
+			"name", s.cfg.WorkerID, "version", load.Version)
 	}
 }
+
+// namesakes is how many announcements of another worker in this one's name are taken for
+// those of a predecessor.
+const namesakes = 10

@@ -43,8 +43,10 @@ type Link struct {
 	changed atomic.Int64 // unix ns of the last change of up, or of Dial
 	losses  atomic.Uint64
 	closing atomic.Bool
-	onClose func()        // of those that it is kept apart from, or nil
-	gone    chan struct{} // closed after the last callback
+	renewed atomic.Bool            // the loss to come is our own doing
+	refused atomic.Pointer[string] // what the server does not let this user do; nil: nothing so far
+	onClose func()                 // of those that it is kept apart from, or nil
+	gone    chan struct{}          // closed after the last callback
 
 	mu       sync.Mutex
 	last     string // why the last attempt to connect failed
@@ -171,6 +173,7 @@ func (l *Link) rise(nc *nats.Conn) {
 	l.mu.Lock()
 	l.last, l.logged = "", time.Time{}
 	l.mu.Unlock()
+	l.refused.Store(nil)
 	l.log.Info("bus connected", "server", redact(nc.ConnectedUrl()))
 	l.change(true)
 }
@@ -181,6 +184,10 @@ func (l *Link) fall(err error) {
 		return
 	}
 	l.losses.Add(1)
+	if l.renewed.Swap(false) {
+		l.change(false)
+		return
+	}
 	l.mu.Lock()
 	l.last = reason(err)
 	l.logged = time.Now()
@@ -218,15 +225,51 @@ func (l *Link) failed(err error) {
 	}
 }
 
+// renew gives the connection up for one to another server. The log has said why.
+func (l *Link) renew() {
+	l.renewed.Store(true)
+	if l.nc.ForceReconnect() != nil { // closed
+		l.renewed.Store(false)
+	}
+}
+
 // trouble logs what NATS reports beside the flow of messages: a refused
 // permission, a slow consumer.
 func (l *Link) trouble(sub *nats.Subscription, err error) {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		l.refuse(err)
+		return
+	}
 	subject := ""
 	if sub != nil {
 		subject = sub.Subject
 	}
 	l.log.Warn("bus reported an error", "subject", subject, "reason", reason(err))
 }
+
+// refuse notes that the server does not let this user do what it has to. It is said once
+// per connection: what is refused is tried again and again.
+func (l *Link) refuse(err error) {
+	text := reason(err)
+	text = "NATS refuses this user something: " + text[:min(len(text), maxRefusal)] + "; is it the user for the name " + l.name + "?"
+	needed := !strings.Contains(text, "$SRV")
+	if needed && !l.refused.CompareAndSwap(nil, &text) {
+		return
+	}
+	l.log.Warn("bus refuses this user something", "name", l.name, "reason", reason(err))
+}
+
+// Refused says in words what the server does not let this user do, and nothing when all
+// that was tried was let.
+func (l *Link) Refused() string {
+	if text := l.refused.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// maxRefusal bounds what of a server's refusal is shown.
+const maxRefusal = 256
 
 func (l *Link) change(up bool) {
 	l.changed.Store(time.Now().UnixNano())

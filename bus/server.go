@@ -79,6 +79,7 @@ type Server struct {
 
 	inFlight atomic.Int64
 	leaving  atomic.Bool
+	namesake atomic.Int64  // announcements of another worker in this one's name
 	idle     chan struct{} // poked when a leaving server has nothing in flight
 	lookups  sync.Pool
 	letters  sync.Pool
@@ -234,6 +235,11 @@ func (s *Server) Missing() string {
 		return "the worker is leaving the bus"
 	}
 	missing := ""
+	for _, l := range s.links {
+		if refused := l.Refused(); refused != "" {
+			return refused // it may never be asked anything, and cannot find out
+		}
+	}
 	for _, l := range s.links {
 		if missing = l.Missing(); missing == "" {
 			return ""

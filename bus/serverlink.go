@@ -71,7 +71,7 @@ func (l *serverLink) avoid() { l.back.Store(l.losses.Load() + 1) }
 func (l *serverLink) renew() {
 	l.carried.Store(false)
 	if l.losses.Load() < l.back.Load() {
-		_ = l.nc.ForceReconnect() // an error means that it was closed
+		l.Link.renew()
 	}
 }
 

@@ -24,6 +24,9 @@ const (
 	// all of them busy with refusing.
 	maxRefused   = 1
 	refusedPause = 2 * time.Millisecond
+	// maxFailed is the same for a worker that has failed, or says that the history is
+	// pruned: its node may be at fault, another worker may have an archive.
+	maxFailed = 1
 	// maxElsewhere is the same for a worker that cannot answer while others may. The
 	// queue group picks at random, so one such worker of four still ends one question
 	// in 256.
@@ -229,7 +232,7 @@ func (s *shard) answered(i int32, gen uint32, l *clientLink, answer schema.Answe
 // time for that.
 func (s *shard) elsewhere(i int32, a *ask, refusal *schema.Error, now int64) bool {
 	p := a.lane.peer
-	if refusal.Code != schema.Overloaded {
+	if refusal.Code == schema.Draining || refusal.Code == schema.Unavailable {
 		s.c.fleet.shun(p, now)
 	}
 	if p != s.c.fleet.everyone && s.c.fleet.ranking.Load().pick(a.question.Block, p, now) != nil {
@@ -238,6 +241,9 @@ func (s *shard) elsewhere(i int32, a *ask, refusal *schema.Error, now int64) boo
 		a.not = p
 		s.send(i, a, now, true)
 		return true
+	}
+	if refusal.Code == schema.Internal || refusal.Code == schema.Pruned {
+		return false // in the queue group it may well be the same one again
 	}
 	pause := refusedPause + rand.N(3*refusedPause)
 	if now+int64(pause) >= a.due {
@@ -261,6 +267,8 @@ func triesAfter(e *schema.Error) int {
 		return maxRefused
 	case e.Code == schema.Draining, e.Code == schema.Unavailable:
 		return maxElsewhere
+	case e.Code == schema.Internal, e.Code == schema.Pruned:
+		return maxFailed
 	default:
 		return 0
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/ommer/ommer/bus"
 )
@@ -62,9 +63,17 @@ func Open(ctx context.Context, cfg RegistryConfig) (*Registry, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("keys: opening the bucket %s: %w", bucket, err)
+		return nil, fmt.Errorf("keys: opening the bucket %s: %w", bucket, explain(err))
 	}
 	return &Registry{kv}, nil
+}
+
+// explain says what may be wrong with a server that keeps nothing.
+func explain(err error) error {
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
+		return fmt.Errorf("%w: no JetStream answers; is nats-server started with -js, and has a cluster its leader?", err)
+	}
+	return err
 }
 
 // bucketOf opens the bucket.

@@ -175,7 +175,7 @@ func (d *Directory) watch(ctx context.Context) (w jetstream.KeyWatcher, last uin
 	defer cancel()
 	kv, err := js.KeyValue(short, bucket)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, explain(err)
 	}
 	status, err := kv.Status(short)
 	if err != nil {

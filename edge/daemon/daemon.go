@@ -233,6 +233,12 @@ func (d *Daemon) probe(ctx context.Context) {
 		pause := probeReady
 		if a := <-answered; a.Err != nil && a.Err.Code != schema.Pruned { // always comes: by the deadline at the latest
 			err, pause = fmt.Errorf("a trial lookup failed: %w", a.Err), probeUnready
+			for _, l := range d.links {
+				if refused := l.Refused(); refused != "" {
+					err = fmt.Errorf("%w; %s", err, refused)
+					break
+				}
+			}
 			failed++
 		} else {
 			failed = 0
