@@ -1,6 +1,10 @@
 package bus
 
-import "github.com/ommer/ommer/schema"
+import (
+	"math/rand/v2"
+
+	"github.com/ommer/ommer/schema"
+)
 
 // ask is one question on its way. It is touched only under its shard's mutex.
 // Times are nanoseconds since the client's start.
@@ -54,7 +58,6 @@ type table struct {
 	made  int   // slots that were ever used
 	free  int32 // head of the list of free slots, none if empty
 	used  int
-	seed  uint32 // first generation of new slots
 }
 
 // none ends a list of slots.
@@ -65,7 +68,15 @@ func (t *table) at(i int32) *ask { return &t.pages[i>>pageBits][i&(pageSize-1)] 
 // take returns a free slot, or none when the table is full.
 func (t *table) take() int32 {
 	if i := t.free; i != none {
-		t.free = t.at(i).next
+		a := t.at(i)
+		t.free = a.next
+		// Ids are not to be guessed: who answers a question that another worker was asked
+		// shall not be believed. And the next one differs from the last.
+		if gen := rand.Uint32(); gen != a.gen {
+			a.gen = gen
+		} else {
+			a.gen++
+		}
 		t.used++
 		return i
 	}
@@ -76,9 +87,7 @@ func (t *table) take() int32 {
 		t.pages = append(t.pages, new([pageSize]ask))
 	}
 	i := int32(t.made)
-	// Generations begin at random: an edge that was restarted under its name
-	// must not take answers to its predecessor's questions for its own.
-	t.at(i).gen = t.seed + uint32(i)*2654435761
+	t.at(i).gen = rand.Uint32()
 	t.made++
 	t.used++
 	return i
@@ -87,7 +96,7 @@ func (t *table) take() int32 {
 // put frees slot i. Answers to the id that it had are late from now on.
 func (t *table) put(i int32) {
 	a := t.at(i)
-	*a = ask{gen: a.gen + 1, next: t.free}
+	*a = ask{gen: a.gen, next: t.free}
 	t.free = i
 	t.used--
 }

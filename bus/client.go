@@ -161,7 +161,7 @@ func (c *Client) makeShards(n, pending int) {
 	n = min(n, pending)
 	for i := range n {
 		s := &shard{c: c, number: uint32(i), credit: hedgeCredit}
-		s.table = table{limit: pending / n, free: none, seed: rand.Uint32()}
+		s.table = table{limit: pending / n, free: none}
 		if i < pending%n {
 			s.table.limit++
 		}

@@ -20,17 +20,17 @@ const confirmTimeout = 2 * time.Second
 type clientLink struct {
 	*Link
 	number   uint8
-	prefix   string        // of its reply subjects
-	wake     chan struct{} // of its publisher
-	messages atomic.Uint64 // that questions were published in
-	risen    atomic.Int64  // when it was last connected, ns since the client's start
-	heard    atomic.Int64  // when something last came over it, ns since the client's start
-	cut      int64         // when it was last taken for mute; the watcher's own
-	lame     atomic.Bool   // its server is about to stop: no new questions
-	ducks    chan struct{} // tells of it
-	subs     []*nats.Subscription
-	gone     sync.WaitGroup // of the subscriptions
-	check    chan struct{}  // asks for a confirmation
+	prefix   string               // of its reply subjects
+	wake     chan struct{}        // of its publisher
+	messages atomic.Uint64        // that questions were published in
+	risen    atomic.Int64         // when it was last connected, ns since the client's start
+	heard    atomic.Int64         // when something last came over it, ns since the client's start
+	cut      int64                // when it was last taken for mute; the watcher's own
+	lame     atomic.Bool          // its server is about to stop: no new questions
+	ducks    chan struct{}        // tells of it
+	subs     []*nats.Subscription // the first is that of the answers
+	gone     sync.WaitGroup       // of the subscriptions
+	check    chan struct{}        // asks for a confirmation
 	unwatch  func()
 
 	mu    sync.Mutex

@@ -159,10 +159,11 @@ func (m *clientMetrics) Collect(ch chan<- prometheus.Metric) {
 	lost := uint64(0)
 	for i, l := range m.c.links {
 		m.link.collect(ch, l.Link, strconv.Itoa(i))
-		for _, sub := range l.subs {
-			if n, err := sub.Dropped(); err == nil { // else it was closed
-				lost += uint64(n)
-			}
+		if len(l.subs) == 0 {
+			continue
+		}
+		if n, err := l.subs[0].Dropped(); err == nil { // else it was closed
+			lost += uint64(n)
 		}
 	}
 	counter(m.lost, lost)

@@ -37,7 +37,7 @@ const (
 func newFleet(c *Client) *fleet {
 	f := &fleet{c: c, peers: map[string]*peer{}}
 	f.everyone = c.newPeer("", 0)
-	f.ranking.Store(newRanking(nil))
+	f.ranking.Store(newRanking(nil, nil))
 	return f
 }
 
@@ -120,22 +120,23 @@ func (f *fleet) isReady(p *peer, now int64) bool {
 
 // rank makes a new ranking if other workers can be asked than before.
 func (f *fleet) rank(now int64) {
-	var ready, near []*peer
+	var near, far []*peer
 	for _, name := range slices.Sorted(maps.Keys(f.peers)) {
 		p := f.peers[name]
-		if p.ready, p.zone = f.isReady(p, now), p.load.Zone; !p.ready {
-			continue
-		}
-		ready = append(ready, p)
-		if p.load.Zone == f.c.zone {
+		p.ready, p.zone = f.isReady(p, now), p.load.Zone
+		switch {
+		case !p.ready:
+		case p.zone == f.c.zone:
 			near = append(near, p)
+		default:
+			far = append(far, p)
 		}
 	}
-	if len(near) > 0 { // others only when there is nobody
-		ready = near
+	if len(near) == 0 {
+		near, far = far, nil
 	}
-	if r := f.ranking.Load(); !slices.Equal(r.peers, ready) {
-		f.ranking.Store(newRanking(ready))
+	if r := f.ranking.Load(); r.near != len(near) || !slices.Equal(r.peers, slices.Concat(near, far)) {
+		f.ranking.Store(newRanking(near, far))
 	}
 }
 
@@ -143,14 +144,16 @@ func (f *fleet) rank(now int64) {
 func (f *fleet) look(now int64) {
 	var lost []*peer
 	f.mu.Lock()
-	known, any := f.ranking.Load().peers, false
-	for _, p := range known {
-		any = any || now-p.heard <= int64(silence)
+	heard := false
+	for _, p := range f.peers {
+		heard = heard || now-p.heard <= int64(silence)
+	}
+	for _, p := range f.ranking.Load().peers {
 		if now-p.reached() > int64(silence) {
 			lost = append(lost, p)
 		}
 	}
-	if len(lost) == len(known) && !any {
+	if !heard {
 		// Not all of them hang at the same moment: it is the bus, or this process.
 		lost = nil
 	} else if len(lost) > 0 {
@@ -175,7 +178,10 @@ func (f *fleet) look(now int64) {
 		f.c.rescue(p, nil, p)
 	}
 	for _, w := range dead {
-		f.c.log.Warn("worker is not reached over a link, taking another", "worker", w.p.name, "link", w.l.number, "after", silence)
+		if w.p.logged.IsZero() || time.Since(w.p.logged) > logAgain {
+			w.p.logged = time.Now()
+			f.c.log.Warn("worker is not reached over a link, taking another", "worker", w.p.name, "link", w.l.number, "after", silence)
+		}
 		f.c.rescue(w.p, w.l, nil)
 	}
 }

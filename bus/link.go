@@ -53,6 +53,7 @@ type Link struct {
 	logged   time.Time
 	watchers []*watcher
 	ducks    []func()
+	troubled time.Time // when an error was last logged
 }
 
 // watcher is a func by identity, so that it can be taken out again.
@@ -244,7 +245,15 @@ func (l *Link) trouble(sub *nats.Subscription, err error) {
 	if sub != nil {
 		subject = sub.Subject
 	}
-	l.log.Warn("bus reported an error", "subject", subject, "reason", reason(err))
+	l.mu.Lock()
+	again := time.Since(l.troubled) > logAgain
+	if again {
+		l.troubled = time.Now()
+	}
+	l.mu.Unlock()
+	if again { // a flood does not become one of the log
+		l.log.Warn("bus reported an error", "subject", subject, "reason", reason(err))
+	}
 }
 
 // refuse notes that the server does not let this user do what it has to. It is said once

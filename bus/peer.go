@@ -24,11 +24,12 @@ type peer struct {
 
 	// What follows is touched under the fleet's mutex.
 	load    Load
-	heard   int64  // when it last said something, from its home or not, ns since the client's start
-	ready   bool   // it said so, and was not silent when the ranking was made
-	zone    string // as it was then
-	silent  bool   // that it says nothing was logged
-	decayed int64  // when took was last made smaller
+	heard   int64     // when it last said something, from its home or not, ns since the client's start
+	ready   bool      // it said so, and was not silent when the ranking was made
+	zone    string    // as it was then
+	silent  bool      // that it says nothing was logged
+	logged  time.Time // when it was last logged that a path to it is dead; the watcher's own
+	decayed int64     // when took was last made smaller
 }
 
 // path is the way to a worker over one link, through as many NATS servers as it takes.

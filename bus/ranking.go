@@ -1,6 +1,8 @@
 package bus
 
 import (
+	"slices"
+
 	"github.com/ommer/ommer/schema"
 )
 
@@ -12,33 +14,44 @@ const blockBuckets = 8192
 // rendezvous hashing (Thaler and Ravishankar 1998). Every edge comes to the same two.
 // When a worker comes or goes only the blocks that it has, or had, move.
 type ranking struct {
-	peers []*peer
+	peers []*peer // those that blocks belong to, and from near on those that are asked in their place
+	near  int
 	best  [blockBuckets][2]uint16 // indexes of peers; the same twice if there is one
 }
 
 // maxPeers is how many workers a client knows, more are left to the queue group.
 const maxPeers = 1024
 
-func newRanking(peers []*peer) *ranking {
-	r := &ranking{peers: peers}
+// newRanking divides the blocks among some workers. If there is only one its blocks have
+// their second among others, which are farther away.
+func newRanking(near, far []*peer) *ranking {
+	r := &ranking{peers: slices.Concat(near, far), near: len(near)}
 	for b := range r.best {
-		var first, second uint64
-		var i, j int
-		for k, p := range peers {
-			switch score := mix(p.seed ^ mix(uint64(b))); {
-			case score >= first:
-				second, j = first, i
-				first, i = score, k
-			case score >= second:
-				second, j = score, k
+		i, j := top(b, r.peers[:r.near])
+		if len(near) == 1 {
+			if j = i; len(far) > 0 {
+				k, _ := top(b, far)
+				j = r.near + k
 			}
-		}
-		if len(peers) == 1 {
-			j = i
 		}
 		r.best[b] = [2]uint16{uint16(i), uint16(j)}
 	}
 	return r
+}
+
+// top returns the places of the two workers with the highest scores for a bucket.
+func top(bucket int, peers []*peer) (i, j int) {
+	var first, second uint64
+	for k, p := range peers {
+		switch score := mix(p.seed ^ mix(uint64(bucket))); {
+		case score >= first:
+			second, j = first, i
+			first, i = score, k
+		case score >= second:
+			second, j = score, k
+		}
+	}
+	return i, j
 }
 
 // pair returns the two workers of a block.
@@ -68,13 +81,15 @@ func (r *ranking) pick(b schema.Selector, not *peer, now int64) *peer {
 	}
 }
 
-// other returns a worker that is not out, and another one for another block.
+// other returns a worker that is not out, and another one for another block; one of
+// those that are near if it can be.
 func (r *ranking) other(b schema.Selector, out func(*peer) bool) *peer {
-	n := uint64(len(r.peers))
-	first := mix(b.Affinity()) % n
-	for k := range n {
-		if p := r.peers[(first+k)%n]; !out(p) {
-			return p
+	for _, peers := range [][]*peer{r.peers[:r.near], r.peers[r.near:]} {
+		n := uint64(len(peers))
+		for k := range n {
+			if p := peers[(mix(b.Affinity())+k)%n]; !out(p) {
+				return p
+			}
 		}
 	}
 	return nil

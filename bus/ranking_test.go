@@ -31,7 +31,7 @@ func TestRankingShares(t *testing.T) {
 	const blocks = 200_000
 	for _, n := range []int{1, 2, 3, 4, 16, 64} {
 		peers := named(n)
-		share, _ := firsts(newRanking(peers), blocks)
+		share, _ := firsts(newRanking(peers, nil), blocks)
 		for _, p := range peers {
 			if got, fair := float64(share[p]), float64(blocks)/float64(n); got < 0.6*fair || got > 1.4*fair {
 				t.Errorf("%s of %d has %v blocks, fair are %v", p.name, n, got, fair)
@@ -45,8 +45,8 @@ func TestRankingShares(t *testing.T) {
 func TestRankingMovesOnlyAShare(t *testing.T) {
 	const blocks = 100_000
 	peers := named(5)
-	_, before := firsts(newRanking(peers[:4]), blocks)
-	_, after := firsts(newRanking(peers), blocks)
+	_, before := firsts(newRanking(peers[:4], nil), blocks)
+	_, after := firsts(newRanking(peers, nil), blocks)
 	moved := 0
 	for i := range before {
 		if before[i] == after[i] {
@@ -64,9 +64,9 @@ func TestRankingMovesOnlyAShare(t *testing.T) {
 // The second of a block's two is the one that is its first when the first has gone.
 func TestRankingSecond(t *testing.T) {
 	peers := named(4)
-	all := newRanking(peers)
+	all := newRanking(peers, nil)
 	for i := range peers {
-		rest := newRanking(slices.Delete(slices.Clone(peers), i, i+1))
+		rest := newRanking(slices.Delete(slices.Clone(peers), i, i+1), nil)
 		for n := range uint64(5000) {
 			b := schema.Number(n)
 			first, second := all.pair(b)
@@ -85,7 +85,7 @@ func TestRankingSecond(t *testing.T) {
 
 func TestRankingPick(t *testing.T) {
 	peers := named(2)
-	r := newRanking(peers)
+	r := newRanking(peers, nil)
 	b := schema.Number(1)
 	first, second := r.pair(b)
 	want := func(what string, not, want *peer, now int64) {
@@ -111,10 +111,10 @@ func TestRankingPick(t *testing.T) {
 	want("slow, and there is no other", nil, first, 99)
 	want("and then there is", nil, second, 100)
 	want("none", first, nil, 99)
-	if newRanking(nil).pick(b, nil, 0) != nil {
+	if newRanking(nil, nil).pick(b, nil, 0) != nil {
 		t.Error("somebody of nobody")
 	}
-	one := newRanking(peers[:1])
+	one := newRanking(peers[:1], nil)
 	if one.pick(b, nil, 0) != peers[0] || one.pick(b, peers[0], 0) != nil {
 		t.Error("the only one")
 	}
@@ -138,7 +138,7 @@ func TestPeerForgets(t *testing.T) {
 func BenchmarkPick(b *testing.B) {
 	for _, n := range []int{1, 4, 64} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			r := newRanking(named(n))
+			r := newRanking(named(n), nil)
 			for i := range b.N {
 				r.pick(schema.Number(uint64(i)), nil, 0)
 			}
@@ -149,6 +149,6 @@ func BenchmarkPick(b *testing.B) {
 func BenchmarkRanking(b *testing.B) {
 	peers := named(64)
 	for range b.N {
-		newRanking(peers)
+		newRanking(peers, nil)
 	}
 }

@@ -84,7 +84,12 @@ func TestTableReusesAndTellsGenerationsApart(t *testing.T) {
 		t.Errorf("took %d, want the slot freed last", i)
 	}
 	tab.at(7).state = sent
-	if tab.find(7, gen) != nil || tab.find(7, gen+1) == nil {
-		t.Error("the generation did not move on")
+	next := tab.at(7).gen
+	if next == gen || tab.find(7, gen) != nil || tab.find(7, next) == nil {
+		t.Error("the generation did not change")
+	}
+	tab.put(7)
+	if tab.take(); tab.at(7).gen == next+(next-gen) {
+		t.Error("the next generation can be told from the last two")
 	}
 }

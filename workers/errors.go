@@ -16,6 +16,7 @@ var (
 	standing    = &schema.Error{Code: schema.Overloaded, Detail: "questions stand in line for a shard"}
 	tooMany     = &schema.Error{Code: schema.Overloaded, Detail: "too many questions wait for the source"}
 	tooManyAsks = &schema.Error{Code: schema.Overloaded, Detail: "too many blocks are asked of the source"}
+	beyond      = &schema.Error{Code: schema.Unsupported, Detail: "a block number larger than int64"}
 	leaving     = &schema.Error{Code: schema.Draining, Detail: "the worker is stopping"}
 )
 

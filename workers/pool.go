@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -121,6 +122,10 @@ func (p *Pool) Resolve(q schema.Question, deadline time.Time, to schema.Receiver
 		deadline = now.Add(p.cfg.Timeout)
 	case !deadline.After(now):
 		s.refuse(late, to)
+		return
+	}
+	if q.Block.Number() > math.MaxInt64 { // edges refuse it, and so would nodes
+		s.refuse(beyond, to)
 		return
 	}
 	if q.Index >= upstream.MaxUncles { // no block has so many
