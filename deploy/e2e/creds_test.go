@@ -104,7 +104,7 @@ func TestCredentials(t *testing.T) {
 	// A role has no queue groups: the server drops them from its template.
 	worker := &jwt.Permissions{
 		Pub: jwt.Permission{Allow: jwt.StringList{"_R.>", "_INBOX.>", "ommer.load.worker-1"}},
-		Sub: jwt.Permission{Allow: jwt.StringList{"ommer.v1.> lookup", "ommer.w.worker-1.>", "$SRV.>", "_R.worker-1.>"}},
+		Sub: jwt.Permission{Allow: jwt.StringList{"ommer.v1.> lookup", "ommer.w.worker-1.>", "ommer.load.worker-1", "$SRV.>", "_R.worker-1.>"}},
 	}
 	account, accountID, token := i.account("OMMER", func(c *jwt.AccountClaims) {
 		c.SigningKeys.AddScopedSigner(edgeRole)
