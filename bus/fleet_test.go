@@ -356,7 +356,7 @@ func TestOutageIsNotAmplified(t *testing.T) {
 // A slow answer is not waited for, and both answers make one.
 func TestHedge(t *testing.T) {
 	f := newFleet(t, 2, bus.ClientConfig{})
-	var held sync.WaitGroup
+	var held atomic.Int64
 	for _, w := range f.workers {
 		w.will(func(id uint64, q schema.Question, reply string) {
 			if w.asked.Load()%2 == 1 { // each second question of a worker
@@ -364,13 +364,13 @@ func TestHedge(t *testing.T) {
 				return
 			}
 			held.Add(1)
-			time.AfterFunc(400*time.Millisecond, func() { w.answer(id, q, reply); held.Done() })
+			time.AfterFunc(400*time.Millisecond, func() { w.answer(id, q, reply); held.Add(-1) })
 		})
 	}
 	for n := range uint64(40) {
 		ask(t, f, schema.Question{Block: schema.Number(n)}, patience).want(schema.OK)
 	}
-	held.Wait()
+	eventually(t, "all are answered in the end", func() bool { return held.Load() == 0 })
 	hedged := f.retries(t, "slow")
 	if hedged == 0 {
 		t.Error("none was hedged")
