@@ -52,9 +52,24 @@ func natsCluster(t *testing.T, n int, change ...func(*server.Options)) []*server
 		all = append(all, s)
 	}
 	for _, s := range all {
-		eventually(t, "the servers know each other", func() bool { return s.NumRoutes() >= n-1 })
+		eventually(t, "the servers know each other", func() bool { return len(peersOf(t, s)) == n-1 })
 	}
 	return all
+}
+
+// peersOf names those that a server has a route to. Their number alone does not tell:
+// two servers that dial each other at once have two for a moment.
+func peersOf(t *testing.T, s *server.Server) map[string]bool {
+	t.Helper()
+	routes, err := s.Routez(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peers := map[string]bool{}
+	for _, r := range routes.Routes {
+		peers[r.RemoteName] = true
+	}
+	return peers
 }
 
 // announced is what a worker has said of itself, as seen from a server.
