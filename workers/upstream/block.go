@@ -32,48 +32,83 @@ type Block struct {
 	Final bool
 }
 
-// block asks the node for a block. found is false when the node knows of none.
-func (n *node) block(ctx context.Context, s schema.Selector) (b Block, found bool, err error) {
-	finalized, final := n.Finalized() // before asking: the answer is at least as new
-	if s.Kind() == schema.ByTag {
-		b, found, err = n.taggedBlock(ctx, s)
+// callsEach is how many calls a block takes.
+const callsEach = 1 + MaxUncles
+
+// blocks asks the node for blocks: in one round trip, if they are by number or hash. One by
+// tag is alone. There is an outcome for each.
+func (n *node) blocks(ctx context.Context, sels []schema.Selector) []outcome {
+	finalized, final := n.Finalized() // before asking: the answers are at least as new
+	outcomes := make([]outcome, len(sels))
+	if sels[0].Kind() == schema.ByTag {
+		outcomes[0].block, outcomes[0].found, outcomes[0].err = n.taggedBlock(ctx, sels[0])
 	} else {
-		b, found, err = n.namedBlock(ctx, s)
+		n.namedBlocks(ctx, sels, outcomes)
 	}
-	if errors.Is(err, errNoBlock) {
-		return Block{}, false, nil
+	for i := range outcomes {
+		o := &outcomes[i]
+		o.node = n
+		switch {
+		case errors.Is(o.err, errNoBlock):
+			o.block, o.found, o.err = Block{}, false, nil
+		case o.err == nil:
+			o.block.Final = o.found && final && o.block.Header != nil && o.block.Header.Number.Uint64() <= finalized
+		}
 	}
-	b.Final = found && final && b.Header != nil && b.Header.Number.Uint64() <= finalized
-	return b, found, err
+	return outcomes
 }
 
-// namedBlock asks for a block by number or hash, and for its uncles with it: one
-// round trip.
-func (n *node) namedBlock(ctx context.Context, s schema.Selector) (Block, bool, error) {
-	blockMethod, uncleMethod := "eth_getBlockByNumber", schema.UncleByNumber.String()
-	if s.Kind() == schema.ByHash {
-		blockMethod, uncleMethod = "eth_getBlockByHash", schema.UncleByHash.String()
+// namedBlocks asks for blocks by number or hash, and for their uncles with them. When that
+// is too much for the node it is asked for halves, and in the end for one call at a time.
+func (n *node) namedBlocks(ctx context.Context, sels []schema.Selector, outcomes []outcome) {
+	raws, batch := make([]json.RawMessage, callsEach*len(sels)), make([]rpc.BatchElem, 0, callsEach*len(sels))
+	for i, s := range sels {
+		raws := raws[i*callsEach:]
+		blockMethod, uncleMethod := "eth_getBlockByNumber", schema.UncleByNumber.String()
+		if s.Kind() == schema.ByHash {
+			blockMethod, uncleMethod = "eth_getBlockByHash", schema.UncleByHash.String()
+		}
+		batch = append(batch, rpc.BatchElem{Method: blockMethod, Args: []any{s.String(), false}, Result: &raws[0]})
+		batch = appendUncles(batch, uncleMethod, s.String(), raws[1:callsEach])
 	}
-	raw, uncles, batch := json.RawMessage(nil), make([]json.RawMessage, MaxUncles), make([]rpc.BatchElem, 0, 1+MaxUncles)
-	batch = append(batch, rpc.BatchElem{Method: blockMethod, Args: []any{s.String(), false}, Result: &raw})
-	batch = appendUncles(batch, uncleMethod, s.String(), uncles)
-	if err := n.call(ctx, batch); err != nil {
-		return Block{}, false, err
+	err := n.callAsFits(ctx, batch)
+	if refused := n.refusesBatch(err, batch); refused && len(sels) > 1 {
+		half := len(sels) / 2
+		n.fewer(half)
+		n.namedBlocks(ctx, sels[:half], outcomes[:half])
+		n.namedBlocks(ctx, sels[half:], outcomes[half:])
+		return
+	} else if refused && !n.single.Swap(true) {
+		n.namedBlocks(ctx, sels, outcomes)
+		n.judgeSingle(outcomes[0].err)
+		return
 	}
-	header, said, err := n.readBlock(batch[0], raw, s)
+	for i, s := range sels {
+		o := &outcomes[i]
+		if o.err = err; err == nil {
+			at, end := i*callsEach, (i+1)*callsEach
+			o.block, o.err = n.readNamed(ctx, s, raws[at:end], batch[at:end])
+			o.found = o.err == nil
+		}
+	}
+}
+
+// readNamed reads a block and its uncles.
+func (n *node) readNamed(ctx context.Context, s schema.Selector, raws []json.RawMessage, batch []rpc.BatchElem) (Block, error) {
+	header, said, err := n.readBlock(batch[0], raws[0], s)
 	if err != nil {
-		return Block{}, false, err
+		return Block{}, err
 	}
-	list, err := n.readUncles(header.UncleHash, said, uncles, batch[1:])
+	list, err := n.readUncles(header.UncleHash, said, raws[1:], batch[1:])
 	if err != nil && s.Kind() == schema.ByNumber {
 		// The head may have moved between the parts of the batch, so that they are
 		// of two blocks. By the hash they cannot be.
 		list, err = n.unclesOf(ctx, header, said)
 	}
 	if err != nil {
-		return Block{}, false, err
+		return Block{}, err
 	}
-	return Block{Header: header, Uncles: list}, true, nil
+	return Block{Header: header, Uncles: list}, nil
 }
 
 // taggedBlock asks for a block by tag, and then by its hash for the uncles that it
@@ -81,7 +116,7 @@ func (n *node) namedBlock(ctx context.Context, s schema.Selector) (Block, bool, 
 func (n *node) taggedBlock(ctx context.Context, s schema.Selector) (Block, bool, error) {
 	var raw json.RawMessage
 	batch := []rpc.BatchElem{{Method: "eth_getBlockByNumber", Args: []any{s.String(), false}, Result: &raw}}
-	if err := n.call(ctx, batch); err != nil {
+	if err := n.callAsFits(ctx, batch); err != nil {
 		return Block{}, false, err
 	}
 	if s.Tag() == schema.Pending {
@@ -129,7 +164,7 @@ func (n *node) unclesNamed(ctx context.Context, method, block string, commitment
 	}
 	uncles := make([]json.RawMessage, MaxUncles)
 	batch := appendUncles(nil, method, block, uncles)
-	if err := n.call(ctx, batch); err != nil {
+	if err := n.callAsFits(ctx, batch); err != nil {
 		return nil, err
 	}
 	return n.readUncles(commitment, said, uncles, batch)

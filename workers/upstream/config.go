@@ -8,25 +8,37 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ommer/ommer/bus/codel"
 )
 
 // Config says which nodes are asked, and how. A zero field has its default.
 type Config struct {
-	// URLs of the nodes in order of preference: http, https, ws or wss. At least
-	// one, at most MaxNodes.
+	// URLs of the nodes in order of preference: http, https, ws or wss, each with
+	// terms of its own behind a #, see URL. At least one, at most MaxNodes.
 	URLs []string
 	// ChainID is the chain that every node must serve. Default: that of the first
 	// node that answers.
 	ChainID uint64
 
-	// CallTimeout bounds one attempt at one node while there are others left to
+	// CallTimeout bounds one round trip to one node while there are others left to
 	// ask, and everything that is asked in the background. Default 3 s.
 	CallTimeout time.Duration
-	// InFlight is how many lookups one node is asked at a time. Default 64.
+	// InFlight is how many round trips to one node there are at a time. Default 16.
 	InFlight int
-	// Waiting is how many more may wait for their turn at one node; beyond it the
-	// next node is asked. Default 1024.
+	// Batch is how many blocks are asked for in one round trip, with three calls each.
+	// A node that refuses so many is asked for fewer. Default 32.
+	Batch int
+	// Gather is how long a lookup waits for others to share its round trip, while
+	// another is under way. Negative: not at all. Default 2 ms.
+	Gather time.Duration
+	// Waiting is how many lookups may wait for their turn at one node; beyond it the
+	// next node is asked. Default 4096.
 	Waiting int
+	// MaxWait is how long lookups may stand in line for a node: when all have waited for
+	// longer for a while, the next node is asked until there are fewer, see package
+	// codel. Negative: no bound. Default codel.DefaultTarget.
+	MaxWait time.Duration
 	// MaxResponse bounds a node's answer in bytes, after decompression. A block of
 	// 60 million gas is about 200 kB. Default 8 MiB.
 	MaxResponse int64
@@ -42,8 +54,10 @@ type Config struct {
 // Defaults of Config.
 const (
 	DefaultCallTimeout  = 3 * time.Second
-	DefaultInFlight     = 64
-	DefaultWaiting      = 1024
+	DefaultInFlight     = 16
+	DefaultBatch        = 32
+	DefaultGather       = 2 * time.Millisecond
+	DefaultWaiting      = 4096
 	DefaultMaxResponse  = 8 << 20
 	DefaultPollInterval = 2 * time.Second
 )
@@ -65,7 +79,7 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("upstream: URL %d of %d: %w", i+1, len(c.URLs), err)
 		}
 	}
-	if c.CallTimeout < 0 || c.InFlight < 0 || c.Waiting < 0 || c.MaxResponse < 0 || c.PollInterval < 0 {
+	if c.CallTimeout < 0 || c.InFlight < 0 || c.Batch < 0 || c.Waiting < 0 || c.MaxResponse < 0 || c.PollInterval < 0 {
 		return c, fmt.Errorf("upstream: a limit or time-out is negative")
 	}
 	if c.CallTimeout == 0 {
@@ -74,8 +88,17 @@ func (c Config) withDefaults() (Config, error) {
 	if c.InFlight == 0 {
 		c.InFlight = DefaultInFlight
 	}
+	if c.Batch == 0 {
+		c.Batch = DefaultBatch
+	}
+	if c.Gather == 0 {
+		c.Gather = DefaultGather
+	}
 	if c.Waiting == 0 {
 		c.Waiting = DefaultWaiting
+	}
+	if c.MaxWait == 0 {
+		c.MaxWait = codel.DefaultTarget
 	}
 	if c.MaxResponse == 0 {
 		c.MaxResponse = DefaultMaxResponse
@@ -89,7 +112,14 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// URL is the address of a node, as a flag.
+// preset is what a node is asked with unless its URL says otherwise.
+func (c *Config) preset(place int) terms {
+	return terms{priority: place + 1, weight: 1, inFlight: c.InFlight, batch: c.Batch}
+}
+
+// URL is the address of a node, as a flag. Behind a # it may say on what terms the node
+// is asked: priority=N (the place in the list if not given; nodes of the same one share
+// the work), weight=W, rps=CALLS, in-flight=N, batch=BLOCKS, joined by &.
 type URL string
 
 // UnmarshalText checks the URL. Its errors repeat nothing of it.
@@ -104,7 +134,11 @@ func (u *URL) UnmarshalText(text []byte) error {
 // checkURL says what is wrong with a URL without repeating it: url.Parse's own
 // error would.
 func checkURL(raw string) error {
-	u, err := url.Parse(raw)
+	bare, _, err := splitTerms(raw, terms{})
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(bare)
 	if err != nil {
 		return fmt.Errorf("not a URL")
 	}

@@ -88,6 +88,8 @@ func (sc scrubber) callError(err error) error {
 		return fmt.Errorf("%w: given up", ErrUnreachable)
 	case errors.Is(err, errTooLarge):
 		return fmt.Errorf("%w: %w", ErrFailed, errTooLarge)
+	case aboutBatch(err):
+		return fmt.Errorf("%w: %w", ErrFailed, errBatch)
 	case errors.As(err, &status):
 		return statusError(status.StatusCode)
 	case errors.As(err, &said):

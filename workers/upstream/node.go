@@ -8,19 +8,21 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	"golang.org/x/time/rate"
+
+	"github.com/ommer/ommer/bus/actor"
+	"github.com/ommer/ommer/bus/codel"
 )
 
-// node is one upstream.
+// node is one upstream: what is known of it, and the way to its actor.
 type node struct {
 	name    string
 	url     string // has secrets: for dialling only
 	cfg     *Config
+	terms   terms
 	chain   *chain
 	scrub   scrubber
 	log     *slog.Logger
@@ -28,150 +30,100 @@ type node struct {
 	metrics *nodeMetrics
 
 	health    health
+	pace      pace
 	latest    atomic.Uint64 // the highest block it has told of, plus one; 0 before
 	finalized atomic.Uint64 // likewise the last finalized one
 
-	slots   chan struct{} // one value per lookup in flight
-	waiting atomic.Int64
+	asker   *actor.Ref[mail]
+	gate    *codel.Gate   // before waiting
+	limiter *rate.Limiter // nil: as many calls as one likes
+	waiting atomic.Int64  // lookups that are taken and not yet on their way
+	aboard  atomic.Int64  // lookups on their way
+	flights atomic.Int32  // round trips under way
+	heard   atomic.Int64  // when one of them ended, or began alone: in ns after the epoch
+	batch   atomic.Int32  // blocks in one of them
+	single  atomic.Bool   // it takes no batches
+	shut    shutter
 
-	mu         sync.Mutex
-	client     *rpc.Client // nil until connected, and after it went down
-	connecting *connecting // under way, else nil
-	closed     bool
-	ctx        context.Context // of what runs in the background; ends with close
-	cancel     context.CancelFunc
-	background sync.WaitGroup
+	connection
 }
 
-// connecting is an attempt to connect that its callers share.
-type connecting struct {
-	done   chan struct{}
-	client *rpc.Client // after done
-	err    error       // after done
-}
-
-func newNode(cfg *Config, raw, name string, ch *chain) *node {
-	n := &node{
-		name: name, url: raw, cfg: cfg, chain: ch, scrub: newScrubber(raw),
-		log:   cfg.Logger.With("upstream", name),
-		slots: make(chan struct{}, cfg.InFlight),
+func newNode(cfg *Config, raw, name string, preset terms, ch *chain) (*node, error) {
+	bare, t, err := splitTerms(raw, preset)
+	if err != nil {
+		return nil, err
 	}
-	if u, err := url.Parse(raw); err == nil && strings.HasPrefix(u.Scheme, "http") {
-		n.http = newHTTPClient(cfg.InFlight, cfg.MaxResponse)
+	n := &node{
+		name: name, url: bare, cfg: cfg, terms: t, chain: ch, scrub: newScrubber(bare),
+		log: cfg.Logger.With("upstream", name),
+	}
+	n.batch.Store(int32(t.batch))
+	if t.rate > 0 {
+		n.limiter = rate.NewLimiter(rate.Limit(t.rate), max(callsEach, int(t.rate)))
+	}
+	if u, err := url.Parse(bare); err == nil && strings.HasPrefix(u.Scheme, "http") {
+		n.http = newHTTPClient(t.inFlight, cfg.MaxResponse, n.shut.told)
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	return n
+	n.gate = codel.NewGate(cfg.MaxWait, func() int { return int(n.waiting.Load()) })
+	return n, nil
 }
 
-// call sends a batch. Its error is about all of it, clean of secrets and with a
-// reason; those of the elements are as go-ethereum left them.
-func (n *node) call(ctx context.Context, batch []rpc.BatchElem) error {
-	client, err := n.connected(ctx)
-	if err != nil {
-		return err
+// ask hands a lookup to the node's actor, which answers it once. An error means that it
+// was not taken.
+func (n *node) ask(l *lookup) error {
+	l.told = time.Now()
+	switch left := n.shut.left(l.told); {
+	case left > 0:
+		return fmt.Errorf("%w: it asked to be left alone for %v more", ErrOverloaded, left.Round(time.Millisecond))
+	case n.gate.Closed(l.told):
+		return fmt.Errorf("%w: lookups stand in line for it", ErrOverloaded)
+	case n.waiting.Add(1) > int64(n.cfg.Waiting):
+		n.waiting.Add(-1)
+		return fmt.Errorf("%w: %d lookups wait for it", ErrOverloaded, n.cfg.Waiting)
 	}
-	if err := client.BatchCallContext(ctx, batch); err != nil {
-		return n.scrub.callError(err)
+	n.health.probe()
+	if err := n.asker.Tell(l); err != nil {
+		n.waiting.Add(-1)
+		return fmt.Errorf("%w: %w", ErrOverloaded, err)
 	}
 	return nil
 }
 
-// enter waits for a turn. leave gives it back.
-func (n *node) enter(ctx context.Context) error {
-	select {
-	case n.slots <- struct{}{}:
-		return nil
-	default:
+// silence is how long a node may keep silent while it is being asked, before it is
+// taken to hang: longer than its answers ever take.
+func (n *node) silence() time.Duration {
+	if slowest, ok := n.pace.slowest(); ok {
+		return min(max(4*slowest, leastSilence), n.cfg.CallTimeout)
 	}
-	if n.waiting.Add(1) > int64(n.cfg.Waiting) {
-		n.waiting.Add(-1)
-		return fmt.Errorf("%w: %d lookups wait for it", ErrOverloaded, n.cfg.Waiting)
-	}
-	defer n.waiting.Add(-1)
-	select {
-	case n.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: its turn did not come in time", ErrOverloaded)
-	}
+	return min(2*leastSilence, n.cfg.CallTimeout)
 }
 
-func (n *node) leave() { <-n.slots }
+const leastSilence = 500 * time.Millisecond
 
-// connected returns the client of a node that has told its chain. Callers that come
-// while a connection is being made share the attempt and its outcome.
-func (n *node) connected(ctx context.Context) (*rpc.Client, error) {
-	n.mu.Lock()
-	if n.client != nil || n.closed {
-		defer n.mu.Unlock()
-		if n.closed {
-			return nil, fmt.Errorf("%w: closed", ErrUnreachable)
-		}
-		return n.client, nil
-	}
-	c := n.connecting
-	if c == nil {
-		c = &connecting{done: make(chan struct{})}
-		n.connecting = c
-		n.background.Go(func() { n.connect(c) })
-	}
-	n.mu.Unlock()
-	select {
-	case <-c.done:
-		return c.client, c.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: no connection in time", ErrUnreachable)
-	}
+// silent says whether the node seems to hang.
+func (n *node) silent(now time.Time) bool {
+	return n.flights.Load() > 0 && now.Sub(time.Unix(0, n.heard.Load())) > n.silence()
 }
 
-func (n *node) connect(c *connecting) {
-	ctx, cancel := context.WithTimeout(n.ctx, n.cfg.CallTimeout)
-	defer cancel()
-	client, err := n.dial(ctx)
-
-	n.mu.Lock()
-	n.connecting = nil
-	if err == nil && n.closed {
-		defer client.Close()
-		client, err = nil, fmt.Errorf("%w: closed", ErrUnreachable)
+// hedgePause is how long an answer may take before another node is asked as well: longer
+// than nearly all of them do.
+func (n *node) hedgePause() time.Duration {
+	if slowest, ok := n.pace.slowest(); ok {
+		return max(slowest, hedgeFloor)
 	}
-	n.client, c.client, c.err = client, client, err
-	n.mu.Unlock()
-	close(c.done)
+	return leastSilence
 }
 
-// dial makes a client and asks for the chain, so that no block of another chain is
-// ever served.
-func (n *node) dial(ctx context.Context) (*rpc.Client, error) {
-	client, err := rpc.DialOptions(ctx, n.url, n.options()...)
-	if err != nil {
-		return nil, n.scrub.callError(err)
-	}
-	var id hexutil.Big
-	if err := client.CallContext(ctx, &id, "eth_chainId"); err != nil {
-		client.Close()
-		err = n.scrub.callError(err)
-		if errors.Is(err, errNoBlock) {
-			err = fmt.Errorf("%w: %v", ErrFailed, err.Error()) // no longer errNoBlock
-		}
-		return nil, fmt.Errorf("eth_chainId: %w", err)
-	}
-	if err := n.chain.check(id.ToInt()); err != nil {
-		client.Close()
-		return nil, err
-	}
-	return client, nil
-}
-
-func (n *node) options() []rpc.ClientOption {
-	if n.http == nil {
-		return []rpc.ClientOption{rpc.WithWebsocketMessageSizeLimit(n.cfg.MaxResponse)}
-	}
-	return []rpc.ClientOption{rpc.WithHTTPClient(n.http), rpc.WithHeaders(idempotent)}
+// cost is what one more lookup would cost there: the time of an answer for each that is
+// in hand.
+func (n *node) cost(now time.Time) float64 {
+	return max(n.pace.cost(now), float64(firstPace)) * float64(n.waiting.Load()+n.aboard.Load()+1) / n.terms.weight
 }
 
 // succeeded records that a lookup was answered.
 func (n *node) succeeded() {
+	n.shut.open()
 	n.logUp(n.health.succeeded(time.Now()))
 }
 
@@ -187,39 +139,19 @@ func (n *node) logUp(changed bool, downFor time.Duration) {
 }
 
 // failed records that the node gave no usable answer, unless that is no fault of
-// its own. A node that goes down is connected to anew: what it is by then, or which
-// chain it serves, may have changed.
+// its own. One that has too much to do is left alone for a while.
 func (n *node) failed(err error) {
-	if errors.Is(err, ErrPruned) || errors.Is(err, ErrUnknownFields) {
+	switch {
+	case errors.Is(err, ErrPruned), errors.Is(err, ErrUnknownFields):
+		return
+	case errors.Is(err, ErrOverloaded):
+		if d, first := n.shut.close(time.Now()); first {
+			n.log.Warn("upstream is overloaded", "reason", err, "left_alone_for", d)
+		}
 		return
 	}
-	if !n.health.failed(time.Now(), err) {
-		return
-	}
-	n.log.Warn("upstream is down", "reason", err)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if client := n.client; client != nil && !n.closed {
-		n.client = nil
-		n.background.Go(client.Close) // it may wait for a WebSocket's close frame
-	}
-	if n.http != nil {
-		n.http.CloseIdleConnections()
-	}
-}
-
-// close ends what runs in the background, and the connection.
-func (n *node) close() {
-	n.mu.Lock()
-	client := n.client
-	n.client, n.closed = nil, true
-	n.mu.Unlock()
-	n.cancel()
-	if client != nil {
-		client.Close()
-	}
-	n.background.Wait()
-	if n.http != nil {
-		n.http.CloseIdleConnections()
+	if n.health.failed(time.Now(), err) {
+		n.log.Warn("upstream is down", "reason", err)
+		n.hangUp()
 	}
 }

@@ -25,7 +25,7 @@ const MaxRow = 100
 // The nodes are asked one after the other until one has all of the blocks.
 func (s *Set) Row(ctx context.Context, first uint64, count int) ([]Block, error) {
 	var failures asked
-	for _, n := range s.order(time.Now()) {
+	for _, n := range s.order(schema.Number(first+uint64(count)-1), time.Now()) {
 		blocks, err := n.row(ctx, first, count)
 		if err == nil {
 			return blocks, nil
@@ -42,10 +42,9 @@ func (n *node) row(ctx context.Context, first uint64, count int) ([]Block, error
 	if count < 1 || count > MaxRow {
 		return nil, fmt.Errorf("%w: a row of %d blocks, want 1 to %d", ErrFailed, count, MaxRow)
 	}
-	if err := n.enter(ctx); err != nil {
-		return nil, err
+	if left := n.shut.left(time.Now()); left > 0 && !pause(ctx, left) {
+		return nil, fmt.Errorf("%w: it asked to be left alone", ErrOverloaded)
 	}
-	defer n.leave()
 	blocks, err := n.readRow(ctx, first, count)
 	if err == nil {
 		n.succeeded()

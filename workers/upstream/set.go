@@ -2,44 +2,65 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
+	"github.com/ommer/ommer/bus/actor"
 	"github.com/ommer/ommer/schema"
 )
 
 // Set asks several nodes as one.
 type Set struct {
-	cfg   Config
-	nodes []*node // in order of preference
-	chain chain
+	cfg     Config
+	nodes   []*node // in the order of the configuration
+	chain   chain
+	system  *actor.System
+	credit  credit
+	metrics *setMetrics
 
 	unregister func() // takes the metrics back
 }
 
-// New returns a Set. It connects to nothing yet: the nodes may come up later.
+// New returns a Set. It connects to nothing yet: the nodes may come up later. Close or
+// Run ends it.
 func New(c Config) (*Set, error) {
 	cfg, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{cfg: cfg}
+	s := &Set{cfg: cfg, unregister: func() {}}
 	s.chain.id = cfg.ChainID
 	for i, name := range names(cfg.URLs) {
-		s.nodes = append(s.nodes, newNode(&s.cfg, cfg.URLs[i], name, &s.chain))
+		n, err := newNode(&s.cfg, cfg.URLs[i], name, cfg.preset(i), &s.chain)
+		if err != nil {
+			return nil, err // withDefaults has looked at them
+		}
+		s.nodes = append(s.nodes, n)
 	}
-	if s.unregister, err = registerMetrics(cfg.Registerer, s.nodes); err != nil {
+	s.system, err = actor.NewSystem(actor.Config{Name: "upstreams", Logger: cfg.Logger, Registerer: cfg.Registerer})
+	if err != nil {
+		return nil, fmt.Errorf("upstream: %w", err)
+	}
+	for _, n := range s.nodes {
+		if err := n.spawn(s.system); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("upstream: %w", err)
+		}
+	}
+	if s.unregister, err = s.register(cfg.Registerer); err != nil {
+		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
+// Actors are those of the nodes, for the operator's page.
+func (s *Set) Actors() *actor.System { return s.system }
+
 // Block returns the block that s selects; found is false when there is none.
 //
-// The nodes are asked one after the other until one gives an answer that is worth
-// having, those that are down last. That there is no such block is taken from one
+// The nodes are asked one after the other, or a second one beside a slow one, until one
+// gives an answer that is worth having. That there is no such block is taken from one
 // node when it is asked by a tag or for a number above every head seen; otherwise
 // all that can be reached have to say so, as a node may lag or have dropped the
 // block. When all say so of a finalized number, the error is ErrPruned.
@@ -47,39 +68,28 @@ func New(c Config) (*Set, error) {
 // The error tells what each node that was asked failed with. Where only nodes that
 // cannot be reached were left, they are asked once more after a short pause.
 func (s *Set) Block(ctx context.Context, sel schema.Selector) (b Block, found bool, err error) {
-	missing := false
-	var failures asked
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // what still waits for its turn need not go
+	s.credit.earn()
+	var c *chase
 	for round := range 2 {
 		if round > 0 && !pause(ctx, roundPause) {
 			break
 		}
-		order := s.order(time.Now())
-		failures = nil
-		for i, n := range order {
-			b, found, err = n.lookup(ctx, sel, len(order)-i)
-			switch {
-			case err != nil:
-				failures = append(failures, fmt.Errorf("%s: %w", n.name, err))
-			case found:
-				return b, true, nil
-			case s.oneIsEnough(sel):
-				return Block{}, false, nil
-			default:
-				missing = true
-			}
-			if ctx.Err() != nil {
-				break
-			}
+		order := s.order(sel, time.Now())
+		c = &chase{set: s, ctx: ctx, sel: sel, order: order, answers: make(chan outcome, len(order))}
+		if b, found, done := c.run(); done {
+			return b, found, nil
 		}
-		if missing || !failures.unreachable() || ctx.Err() != nil {
+		if c.missing || !c.failures.unreachable() || ctx.Err() != nil {
 			break
 		}
 	}
-	if !missing {
-		return Block{}, false, failures
+	if !c.missing {
+		return Block{}, false, c.failures
 	}
 	if finalized, ok := s.Finalized(); ok && sel.Kind() == schema.ByNumber && sel.Number() <= finalized {
-		return Block{}, false, append(failures, fmt.Errorf("%w: no node has finalized the block", ErrPruned))
+		return Block{}, false, append(c.failures, fmt.Errorf("%w: no node has the block, which is final", ErrPruned))
 	}
 	return Block{}, false, nil
 }
@@ -100,19 +110,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// order is the nodes in the order in which they are to be asked now.
-func (s *Set) order(now time.Time) []*node {
-	order, last := make([]*node, 0, len(s.nodes)), []*node(nil)
-	for _, n := range s.nodes {
-		if n.health.last(now) {
-			last = append(last, n)
-		} else {
-			order = append(order, n)
-		}
-	}
-	return slices.Concat(order, last)
-}
-
 // oneIsEnough reports whether a single node's word that there is no such block is
 // believed.
 func (s *Set) oneIsEnough(sel schema.Selector) bool {
@@ -121,36 +118,6 @@ func (s *Set) oneIsEnough(sel schema.Selector) bool {
 	}
 	latest, ok := s.Latest()
 	return sel.Kind() == schema.ByNumber && ok && sel.Number() > latest
-}
-
-// lookup is one attempt at one node, within its share of the time: the nodes left,
-// this one included, divide what there is.
-func (n *node) lookup(ctx context.Context, sel schema.Selector, nodesLeft int) (Block, bool, error) {
-	if err := n.enter(ctx); err != nil {
-		n.metrics.count(err, false)
-		return Block{}, false, err
-	}
-	defer n.leave()
-	if nodesLeft > 1 {
-		share := n.cfg.CallTimeout
-		if deadline, ok := ctx.Deadline(); ok {
-			share = min(share, time.Until(deadline)/time.Duration(nodesLeft))
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, share)
-		defer cancel()
-	}
-	start := time.Now()
-	b, found, err := n.block(ctx, sel)
-	n.metrics.observe(time.Since(start))
-	n.metrics.count(err, found)
-	switch {
-	case err == nil:
-		n.succeeded()
-	case !errors.Is(ctx.Err(), context.Canceled): // the caller lost interest: says nothing about the node
-		n.failed(err)
-	}
-	return b, found, err
 }
 
 // ChainID returns the ID of the chain that the nodes serve, false before it is known.
@@ -173,6 +140,10 @@ func (s *Set) Ready() error {
 // Close ends every connection and whatever runs in the background, and waits for
 // it. Lookups under way fail. Run does it at its end.
 func (s *Set) Close() {
+	for _, n := range s.nodes {
+		n.cancel()
+	}
+	_ = s.system.Stop(context.Background()) // nothing there waits for anything
 	for _, n := range s.nodes {
 		n.close()
 	}

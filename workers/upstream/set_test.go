@@ -212,7 +212,7 @@ func TestFinality(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	node := upstreamtest.Start(t, testChain())
-	s := newSet(t, Config{URLs: []string{node.URL}, InFlight: 2, Waiting: 3, Registerer: prometheus.NewRegistry()})
+	s := newSet(t, Config{URLs: []string{node.URL}, InFlight: 2, Batch: 1, Waiting: 3, Registerer: prometheus.NewRegistry()})
 	if _, _, err := s.Block(ctxFor(t, 10*time.Second), schema.Number(5)); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestLimits(t *testing.T) {
 			results <- err
 		}()
 	}
-	eventually(t, func() bool { return s.nodes[0].waiting.Load() == 3 && len(s.nodes[0].slots) == 2 })
+	eventually(t, func() bool { return s.nodes[0].waiting.Load() == 3 && s.nodes[0].flights.Load() == 2 })
 	if _, _, err := s.Block(ctxFor(t, 10*time.Second), schema.Number(5)); !errors.Is(err, ErrOverloaded) {
 		t.Errorf("beyond the limit: %v, want ErrOverloaded", err)
 	}

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// newHTTPClient returns the client of one node. The time for a whole call is that
+// newHTTPClient returns the client of one node. It shows told each response. The time for a whole call is that
 // of its context; what is set here keeps a node from costing memory or connections
 // without end.
-func newHTTPClient(inFlight int, maxResponse int64) *http.Client {
+func newHTTPClient(inFlight int, maxResponse int64, told func(*http.Response)) *http.Client {
 	dialer := net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Client{
 		Transport: &boundedTransport{
-			max: maxResponse,
+			max: maxResponse, told: told,
 			Transport: http.Transport{
 				Proxy:                  http.ProxyFromEnvironment,
 				DialContext:            dialer.DialContext,
@@ -40,7 +40,8 @@ var idempotent = http.Header{"X-Idempotency-Key": {}}
 // client of go-ethereum reads answers and the bodies of errors whole.
 type boundedTransport struct {
 	http.Transport
-	max int64
+	max  int64
+	told func(*http.Response) // looks at the header of each
 }
 
 func (t *boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -48,6 +49,7 @@ func (t *boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.told(resp)
 	resp.Body = &boundedBody{body: resp.Body, left: t.max}
 	return resp, nil
 }
