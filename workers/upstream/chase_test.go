@@ -73,20 +73,16 @@ func TestSlowNodeIsHedged(t *testing.T) {
 // and later ones do not wait for it at all.
 func TestHungNodeIsLeft(t *testing.T) {
 	hung, sound := upstreamtest.Start(t, testChain()), upstreamtest.Start(t, testChain())
-	s := newSet(t, Config{URLs: []string{hung.URL, sound.URL}, CallTimeout: time.Hour, Registerer: prometheus.NewRegistry()})
+	s := newSet(t, Config{URLs: []string{hung.URL, sound.URL}, CallTimeout: time.Hour, MaxWait: -1, Registerer: prometheus.NewRegistry()})
 	checkLookup(t, s, 5)
+	n := s.nodes[0]
 	hold(t, hung)
 	s.credit.spent.Store(hedgeCredit)
 	all(t, s, 200)
-	n := s.nodes[0]
-	eventually(t, func() bool { // all that will leave has left
-		flights := n.flights.Load()
-		return (n.waiting.Load() == 0 || flights == DefaultInFlight) && testutil.ToFloat64(n.metrics.requests) >= float64(flights)
-	})
 	asked := testutil.ToFloat64(n.metrics.requests)
-	all(t, s, 200)
-	if got := testutil.ToFloat64(n.metrics.requests); got != asked {
-		t.Errorf("a node that hangs was asked %v times more", got-asked)
+	all(t, s, 400) // in groups of 32 at most
+	if got := testutil.ToFloat64(n.metrics.requests) - asked; got > 5 {
+		t.Errorf("a node that hangs was asked %v times more", got)
 	}
 }
 
