@@ -3,6 +3,8 @@ package workers
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,13 +14,8 @@ import (
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/schema/schematest"
 	"github.com/ommer/ommer/workers/upstream"
+	"github.com/ommer/ommer/workers/upstream/upstreamtest"
 )
-
-// spin takes the processor for some time.
-func spin(d time.Duration) {
-	for began := time.Now(); time.Since(began) < d; {
-	}
-}
 
 // slowed is a Pool whose shards take some time for each result.
 type slowed struct {
@@ -35,18 +32,46 @@ func (s slowed) Resolve(q schema.Question, deadline time.Time, to schema.Receive
 	}))
 }
 
+// nodeSource asks a node that serves blocks over HTTP, in this process, and takes some time
+// for each request.
+func nodeSource(b *testing.B, terms string, delay time.Duration, wait time.Duration) Source {
+	node := upstreamtest.Start(b, longChain())
+	if delay > 0 {
+		node.Handle(func(w http.ResponseWriter, r *http.Request, node http.Handler) {
+			time.Sleep(delay)
+			node.ServeHTTP(w, r)
+		})
+	}
+	s, err := upstream.New(upstream.Config{URLs: []string{node.URL + terms}, MaxWait: wait})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(s.Close)
+	return s
+}
+
+var longChain = sync.OnceValue(func() upstreamtest.Chain { return upstreamtest.Generate(2000, 2000, "main") })
+
 // BenchmarkOffered asks a worker over a NATS server for less than it can do and for more,
 // on a schedule, and shows how many answers there are per second, relative to what it
 // can do, and how late they are.
 func BenchmarkOffered(b *testing.B) {
+	cached := func(*testing.B, time.Duration) Source {
+		return &script{block: func(context.Context, schema.Selector) (upstream.Block, bool, error) { return oneUncle(7), true, nil }}
+	}
 	for _, c := range []struct {
 		name   string
 		shard  time.Duration // for an answer
-		source time.Duration // of the processor, for a block
-		blocks uint64        // that are asked for, 0 for a new one each time
+		cache  int64
+		source func(b *testing.B, wait time.Duration) Source
 	}{
-		{"slow-shards", 200 * time.Microsecond, 0, 1000},
-		{"busy-processor", 0, 300 * time.Microsecond, 0},
+		{"slow-shards", 200 * time.Microsecond, 0, cached},
+		// A node that computes, on the same processors; nothing is kept.
+		{"busy-processor", 0, -1, func(b *testing.B, wait time.Duration) Source { return nodeSource(b, "", 0, wait) }},
+		// 16 blocks each 10 ms.
+		{"slow-node", 0, -1, func(b *testing.B, wait time.Duration) Source {
+			return nodeSource(b, "#in-flight=2&batch=8", 10*time.Millisecond, wait)
+		}},
 	} {
 		for _, wait := range []time.Duration{-1, 0} {
 			bound := "bounded"
@@ -67,12 +92,7 @@ func BenchmarkOffered(b *testing.B) {
 					b.Cleanup(l.Close)
 					return []*bus.Link{l}
 				}
-				p := newPool(b, Config{MaxWait: wait, Source: &script{
-					block: func(context.Context, schema.Selector) (upstream.Block, bool, error) {
-						spin(c.source)
-						return oneUncle(7), true, nil
-					},
-				}})
+				p := newPool(b, Config{MaxWait: wait, CacheBytes: c.cache, Source: c.source(b, wait)})
 				s, err := bus.NewServer(bus.ServerConfig{Links: dial("w"), Network: "n", Resolver: slowed{p, c.shard}})
 				if err != nil {
 					b.Fatal(err)
@@ -90,10 +110,7 @@ func BenchmarkOffered(b *testing.B) {
 				var fresh atomic.Uint64
 				question := func(int) schema.Question {
 					n := fresh.Add(1)
-					if c.blocks > 0 {
-						n %= c.blocks
-					}
-					return schema.Question{Block: schema.BlockHash(schema.Hash{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})}
+					return schema.Question{Block: schema.Number(n % uint64(len(longChain()))), Index: n & 1}
 				}
 				for b.Loop() {
 					capacity := schematest.Capacity(client, question, 64, time.Second)

@@ -45,9 +45,9 @@ type Config struct {
 	// Mailbox is how many questions may wait for one shard; beyond it they are
 	// Overloaded. Default 16,384.
 	Mailbox int
-	// MaxWait is how long questions may stand in a mailbox, and fetches until they
-	// run: when all have waited for longer for a while, further ones are Overloaded
-	// until there are fewer, see package codel. Negative: no bound. Default
+	// MaxWait is how long questions may stand in a mailbox: when all have waited for
+	// longer for a while, further ones are Overloaded until there are fewer, see
+	// package codel. Negative: no bound. Default
 	// codel.DefaultTarget.
 	MaxWait time.Duration
 	// Timeout is the time for a question without a deadline. Default 10 s.

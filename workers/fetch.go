@@ -48,22 +48,16 @@ func (r *fetched) settle() {
 // The count is that of the slot, which outlives the shard: as long as it is within
 // its bound, an answer finds a reserved place in the mailbox.
 func (p *Pool) fetch(s *slot, selector schema.Selector, deadline time.Time) bool {
-	told := time.Now()
-	if s.processor.gate.Closed(told) {
-		return false
-	}
 	if s.fetches.Add(1) > int32(p.cfg.perShard(p.cfg.MaxFetches)) {
 		s.fetches.Add(-1)
 		return false
 	}
-	if soonest := told.Add(shortestFetch); deadline.Before(soonest) {
+	if soonest := time.Now().Add(shortestFetch); deadline.Before(soonest) {
 		deadline = soonest
 	}
 	ctx, cancel := context.WithDeadline(p.ctx, deadline)
-	s.processor.waiting.Add(1)
 	p.fetches.Go(func() {
 		defer cancel()
-		s.processor.runs(told)
 		r := &fetched{selector: selector, slot: s, counted: true}
 		r.entry, r.err = p.askSource(ctx, selector)
 		r.cutOff = errors.Is(ctx.Err(), context.DeadlineExceeded)

@@ -70,33 +70,3 @@ func TestStandingQuestionsAreRefused(t *testing.T) {
 		})
 	}
 }
-
-// TestFetchesThatDoNotRunAreRefused: the machine is so busy that fetches stand in line for
-// the processor.
-func TestFetchesThatDoNotRunAreRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPool(t, Config{Shards: 1, Source: &script{}})
-		code := func(n uint64) schema.Code {
-			if a := lookup(p, schema.Question{Block: schema.Number(n)}, time.Time{}); a.Err != nil {
-				return a.Err.Code
-			}
-			return schema.OK
-		}
-		line := &p.slots[0].processor
-		const length = 50
-		line.waiting.Add(length)
-		for range 250 { // one each millisecond, after waiting for 50
-			line.waiting.Add(1)
-			line.runs(time.Now().Add(-length * time.Millisecond))
-			time.Sleep(time.Millisecond)
-		}
-		if got := code(1000); got != schema.Overloaded {
-			t.Errorf("while they stand: %v", got)
-		}
-		time.Sleep(length * time.Millisecond)
-		if got := code(1001); got != schema.OK {
-			t.Errorf("once they have run: %v", got)
-		}
-		line.waiting.Add(-length)
-	})
-}

@@ -40,28 +40,10 @@ type slot struct {
 	count   counters
 	gate    *codel.Gate // before the mailbox
 
-	processor processor // before the fetches
-
 	// The shard tells the metrics with these.
 	waiting, entries, bytes atomic.Int64
 	evicted                 atomic.Uint64
 	evictedBefore           uint64 // by shards that are no more; the shard's own
-}
-
-// processor is the line of fetches that are to run and do not yet. There is none unless the
-// machine itself has too much to do.
-type processor struct {
-	waiting atomic.Int64
-	mu      sync.Mutex // of gate.Took
-	gate    *codel.Gate
-}
-
-// runs notes that a fetch that was to run from a time on runs now.
-func (p *processor) runs(from time.Time) {
-	p.waiting.Add(-1)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.gate.Took(time.Now(), from)
 }
 
 // reserveBeyondFetches are places in a mailbox for wake-ups and the farewell. At most
@@ -93,7 +75,6 @@ func (p *Pool) start() (err error) {
 	for i := range p.cfg.Shards {
 		s := new(slot)
 		s.gate = codel.NewGate(p.cfg.MaxWait, func() int { return s.shard.Stats().Mailbox })
-		s.processor.gate = codel.NewGate(p.cfg.MaxWait, func() int { return int(s.processor.waiting.Load()) })
 		s.shard, err = actor.Spawn(p.system, actor.Options{
 			Name:     fmt.Sprintf("shard-%d", i),
 			Mailbox:  p.cfg.Mailbox,

@@ -24,7 +24,9 @@ type Config struct {
 	// CallTimeout bounds one round trip to one node while there are others left to
 	// ask, and everything that is asked in the background. Default 3 s.
 	CallTimeout time.Duration
-	// InFlight is how many round trips to one node there are at a time. Default 16.
+	// InFlight is how many round trips to one node there are at a time. More of them
+	// make answers later and not more, unless the node is far away: 4 times 32 blocks
+	// each 100 ms are 1,280 blocks per second. Default 4.
 	InFlight int
 	// Batch is how many blocks are asked for in one round trip, with three calls each.
 	// A node that refuses so many is asked for fewer. Default 32.
@@ -54,7 +56,7 @@ type Config struct {
 // Defaults of Config.
 const (
 	DefaultCallTimeout  = 3 * time.Second
-	DefaultInFlight     = 16
+	DefaultInFlight     = 4
 	DefaultBatch        = 32
 	DefaultGather       = 2 * time.Millisecond
 	DefaultWaiting      = 4096
