@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -150,9 +149,8 @@ func (p *Pool) Ready() error {
 	return p.cfg.Source.Ready()
 }
 
-// Actors is a page that shows the shards and what became of them, for the
-// operator's listener.
-func (p *Pool) Actors() http.Handler { return p.system }
+// Actors are the shards, for the operator's page.
+func (p *Pool) Actors() *actor.System { return p.system }
 
 // Run blocks until ctx ends, then stops the Pool within Config.StopTimeout.
 func (p *Pool) Run(ctx context.Context) error {

@@ -72,8 +72,8 @@
 //
 // # Seeing them
 //
-// A System is a page for the operator's listener: itself, the supervisor, and
-// below it its actors with their state, mailbox, crashes and dead letters. The
+// A [Page] shows Systems on the operator's listener: each, the supervisor, and below it
+// its actors with their state, mailbox, crashes and dead letters. The
 // metrics ommer_actor_... are the same figures.
 //
 // # What it costs

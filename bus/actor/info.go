@@ -8,7 +8,7 @@ import (
 )
 
 // SystemInfo is what can be seen of a system from outside: the supervisor and,
-// below it, the actors that it restarts. System.ServeHTTP answers it as JSON.
+// below it, the actors that it restarts. Page answers it as JSON.
 type SystemInfo struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // running, stopping or stopped

@@ -11,29 +11,35 @@ import (
 	"time"
 )
 
-// ServeHTTP answers with Info: as JSON, or as a tree for people when the query
-// says format=text or the Accept header begins with text/plain. It is for the
-// operator's listener: the reasons of failures are in it.
-func (s *System) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// Page shows systems to an operator.
+type Page []*System
+
+// ServeHTTP answers with the Info of each system: as a JSON list, or as trees for people
+// when the query says format=text or the Accept header begins with text/plain. It is for
+// the operator's listener: the reasons of failures are in it.
+func (p Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	format := r.URL.Query().Get("format")
 	if format == "" {
 		format = accepted(r.Header.Get("Accept"))
 	}
-	var err error
+	infos := make([]SystemInfo, len(p))
+	for i, s := range p {
+		infos[i] = s.Info()
+	}
+	// An Info can always be written: what fails is that the client has gone away.
 	switch format {
 	case "text":
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		err = s.Info().writeTree(w)
+		for _, i := range infos {
+			_ = i.writeTree(w)
+		}
 	case "json":
 		w.Header().Set("Content-Type", "application/json")
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		err = e.Encode(s.Info())
+		_ = e.Encode(infos)
 	default:
 		http.Error(w, "format must be json or text", http.StatusBadRequest)
-	}
-	if err != nil { // an Info can always be written: the client has gone away
-		s.log.Debug("actors not sent", "error", err)
 	}
 }
 

@@ -19,7 +19,7 @@ func page(s *System, query, accept string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "/actors"+query, nil)
 	r.Header.Set("Accept", accept)
 	rec := httptest.NewRecorder()
-	s.ServeHTTP(rec, r)
+	Page{s}.ServeHTTP(rec, r)
 	return rec
 }
 
@@ -35,17 +35,17 @@ func TestPage(t *testing.T) {
 		tell(t, r, failed{name: "good", to: nil})
 
 		rec := page(s, "", "*/*")
-		var got SystemInfo
+		var got []SystemInfo
 		if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Header().Get("Content-Type") != "application/json" {
 			t.Fatal(err, rec.Header())
 		}
-		want := SystemInfo{Name: "letters", State: "running", Runners: 2, Actors: []Info{
+		want := []SystemInfo{{Name: "letters", State: "running", Runners: 2, Actors: []Info{
 			{
 				Name: "a", State: "restarting", Mailbox: 1, MailboxCap: 9, Reserved: 2, Received: 2, Crashes: 1,
 				LastFailure: "actor: panic: boom", LastFailureAt: time.Now().UTC(), DeadLetters: DeadLetters{Panic: 1},
 			},
 			{Name: "other", State: "idle", MailboxCap: DefaultMailbox},
-		}}
+		}}}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}

@@ -35,22 +35,26 @@ func TestActorsPage(t *testing.T) {
 			if err != nil || status != http.StatusOK {
 				t.Fatalf("%d %s, %v", status, body, err)
 			}
-			var system struct {
+			var systems []struct {
 				Name, State string
 				Actors      []struct {
 					Name, State string
 					Received    uint64
 				}
 			}
-			if err := json.Unmarshal([]byte(body), &system); err != nil {
+			if err := json.Unmarshal([]byte(body), &systems); err != nil || len(systems) != 2 {
 				t.Fatalf("%v: %s", err, body)
 			}
+			system, nodes := systems[0], systems[1]
 			_, tree, err := p.get("/actors?format=text")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if system.Name != "workers" || system.State != "running" || !strings.HasPrefix(tree, "workers: running, ") {
 				t.Errorf("%s\n%s", body, tree)
+			}
+			if nodes.Name != "upstreams" || len(nodes.Actors) != 1 || p.asked && nodes.Actors[0].Received == 0 || !strings.Contains(tree, "\nupstreams: running, ") {
+				t.Errorf("the nodes: %s\n%s", body, tree)
 			}
 			received := uint64(0)
 			for i, a := range system.Actors {

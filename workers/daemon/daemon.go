@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ommer/ommer/bus"
+	"github.com/ommer/ommer/bus/actor"
 	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/workers"
 	"github.com/ommer/ommer/workers/archive"
@@ -20,11 +21,11 @@ import (
 
 // Options are the flags of a worker.
 type Options struct {
-	Upstream    []upstream.URL `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first."`
+	Upstream    []upstream.URL `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first. Behind a # each may have terms of its own, joined by &: priority=N, nodes of the same one share the work; weight=W, its part of it; rps=CALLS per second at most; in-flight=N requests at a time, default 4; batch=BLOCKS in one of them, default 32."`
 	Archive     []string       `placeholder:"PATH,..." type:"path" help:"History to look into before nodes are asked: files that 'ommer archive build' has made, era1 files, or folders of them. Without --upstream it is all that is answered from."`
 	CacheBytes  int64          `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks. Default ${default}; 0 means the same."`
 	MaxInFlight int            `placeholder:"N" default:"32768" help:"Lookups at a time; more are refused at once, so that another worker can take them. Default ${default}; 0 means the same."`
-	MaxWait     time.Duration  `placeholder:"DURATION" default:"5ms" help:"How long lookups may stand in line before they are begun. When all of them have waited for longer for a while, new ones are refused until the line is shorter, so that another worker can take them. Default ${default}; 0 means the same; with an hour there is no bound in effect."`
+	MaxWait     time.Duration  `placeholder:"DURATION" default:"5ms" help:"How long lookups may stand in line before they are begun, or sent to a node. When all of them have waited for longer for a while, new ones are refused until the line is shorter, so that another worker can take them. Default ${default}; 0 means the same; with an hour there is no bound in effect."`
 }
 
 // Validate reports values that cannot work, by the names of their flags.
@@ -105,7 +106,11 @@ func New(cfg Config) (_ *Daemon, err error) {
 	if d.nodes != nil {
 		cfg.Admin.Check("upstream", d.nodes.Ready)
 	}
-	cfg.Admin.Handle("GET /actors", d.pool.Actors())
+	actors := actor.Page{d.pool.Actors()}
+	if d.nodes != nil {
+		actors = append(actors, d.nodes.Actors())
+	}
+	cfg.Admin.Handle("GET /actors", actors)
 	return d, nil
 }
 
@@ -126,7 +131,7 @@ func (d *Daemon) source(cfg Config) (workers.Source, error) {
 		for i, u := range cfg.Upstream {
 			urls[i] = string(u)
 		}
-		d.nodes, err = upstream.New(upstream.Config{URLs: urls, ChainID: chain.ID, Logger: cfg.Log, Registerer: cfg.Admin.Registry})
+		d.nodes, err = upstream.New(upstream.Config{URLs: urls, ChainID: chain.ID, MaxWait: cfg.MaxWait, Logger: cfg.Log, Registerer: cfg.Admin.Registry})
 		if err != nil {
 			return nil, err
 		}

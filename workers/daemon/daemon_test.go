@@ -100,9 +100,13 @@ func TestActorsPage(t *testing.T) {
 	until(t, "the worker to be ready", func() bool { status, _ := get(t, admin, "/readyz"); return status == http.StatusOK })
 	shards := func() (all []actor.Info) {
 		status, body := get(t, admin, "/actors")
-		var i actor.SystemInfo
-		if err := json.Unmarshal([]byte(body), &i); err != nil || status != http.StatusOK {
+		var systems []actor.SystemInfo
+		if err := json.Unmarshal([]byte(body), &systems); err != nil || status != http.StatusOK || len(systems) != 2 {
 			t.Fatalf("/actors: %d %s, %v", status, body, err)
+		}
+		i, nodes := systems[0], systems[1]
+		if nodes.Name != "upstreams" || len(nodes.Actors) != 1 {
+			t.Fatalf("/actors: %s", body)
 		}
 		if i.Name != "workers" || i.State != "running" || i.Runners < 1 || len(i.Actors) < 1 {
 			t.Fatalf("/actors: %s", body)

@@ -1,17 +1,42 @@
 // Package upstream asks Ethereum JSON-RPC nodes for blocks and their uncles, and
 // believes nothing that it cannot check.
 //
-// A Set is a list of nodes in order of preference. Block asks the first of them in
-// one round trip, a JSON-RPC batch of the block and of its two possible uncles, and
-// verifies the answer: the header hashes to the block's hash (and to the requested
-// one), and the uncles hash to the header's sha3Uncles. So a false uncle, uncles in
-// the wrong order, and the null of a node that has dropped the block's body are all
-// seen, and the next node is asked. What is left to trust is which block stands at a
-// number or a tag: a node's word, as its header chain is not followed.
+// # Which node
+//
+// Block asks one node after the other until one gives an answer that is worth having. The
+// order is: nodes that are up, know of the block's height and do not seem to hang, before
+// the others; of these the preferred first; of those preferred alike the one for which
+// the time of its answers times the lookups in its hands is least. A node is left
+//
+//	that has failed                        at once
+//	that seems to hang                     when nothing came of it for 4 times as long as
+//	                                       nearly all of its answers take, 0.5 s at least
+//	that takes longer than nearly ever     for 5 % of the lookups: a hedge, the first
+//	                                       answer counts
+//	that is overloaded, by its own word    for as long as it says (Retry-After), or else
+//	                                       1 s and twice that each time up to 30 s
+//	that has a line standing before it     until there are fewer, see package codel
+//	that is down                           for 0.5 s up to 10 s, 10 s up to 10 min after a
+//	                                       false answer; then one lookup finds out
+//
+// # Round trips
+//
+// A block and its two possible uncles are asked for together, in a JSON-RPC batch. Each
+// node has an actor that gathers lookups into such round trips: one that comes while
+// nothing is under way goes at once, others wait for each other for 2 ms or until there
+// are 32. A node that refuses a batch is asked for smaller ones, and in the end for one
+// call at a time.
+//
+// # What is believed
+//
+// The header hashes to the block's hash (and to the requested one), and the uncles hash
+// to the header's sha3Uncles. So a false uncle, uncles in the wrong order, and the null
+// of a node that has dropped the block's body are all seen, and the next node is asked.
+// What is left to trust is which block stands at a number or a tag: a node's word.
 //
 // Every method may be called from any goroutine. Block blocks its caller until its
-// context ends at the latest. The goroutines are those of Run, one per node, and one
-// per connection being made; Close waits for them.
+// context ends at the latest. The goroutines are those of Run, one per node, those of the
+// actors, and one per round trip or connection being made; Close waits for them.
 //
 // URLs of nodes hold secrets in their path, query or user part. No error, log line
 // or metric of this package carries more of a URL than Redact leaves, and the text of

@@ -189,12 +189,15 @@ func TestFaultyNodes(t *testing.T) {
 			}
 			faulty, sound := upstreamtest.Start(t, chain), upstreamtest.Start(t, chain)
 			tt.fault(faulty)
-			cfg := Config{ChainID: upstreamtest.ChainID, MaxResponse: 256 << 10, CallTimeout: 300 * time.Millisecond}
-
+			cfg := Config{ChainID: upstreamtest.ChainID, MaxResponse: 256 << 10}
+			patience := 10 * time.Second
+			if errors.Is(tt.want, ErrUnreachable) {
+				patience = 500 * time.Millisecond // some never answer
+			}
 			cfg.URLs = []string{faulty.URL}
 			alone := newSet(t, cfg)
 			for _, sel := range selectors {
-				_, found, err := alone.Block(ctxFor(t, 500*time.Millisecond), sel)
+				_, found, err := alone.Block(ctxFor(t, patience), sel)
 				if found || !errors.Is(err, tt.want) {
 					t.Errorf("%v, alone: found %v, %v; want %v", sel, found, err, tt.want)
 				}
@@ -208,7 +211,7 @@ func TestFaultyNodes(t *testing.T) {
 			cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 			backed := newSet(t, cfg)
 			for _, sel := range selectors {
-				b, found, err := backed.Block(ctxFor(t, 5*time.Second), sel)
+				b, found, err := backed.Block(ctxFor(t, 10*time.Second), sel)
 				if err != nil || !found {
 					t.Fatalf("%v, with a sound node: found %v, %v", sel, found, err)
 				}
