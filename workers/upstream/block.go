@@ -217,7 +217,7 @@ func (n *node) readBlock(elem rpc.BatchElem, raw json.RawMessage, s schema.Selec
 	if said.Hash == nil {
 		return nil, said, fmt.Errorf("%w: the block has no hash", ErrFailed)
 	}
-	if err := verifyHeader(header, *said.Hash, s, raw); err != nil {
+	if err := verifyHeader(header, *said.Hash, s, raw, n.believe); err != nil {
 		return nil, said, err
 	}
 	return header, said, nil
@@ -263,5 +263,5 @@ func (n *node) readUncles(commitment common.Hash, said blockMembers, raw []json.
 		}
 		list = append(list, uncle)
 	}
-	return list, verifyUncles(list, commitment, len(said.Uncles))
+	return list, verifyUncles(list, commitment, len(said.Uncles), n.believe)
 }

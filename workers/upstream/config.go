@@ -21,6 +21,10 @@ type Config struct {
 	// node that answers.
 	ChainID uint64
 
+	// Believe takes nodes at their word: hashes are not computed, so that a false header
+	// or uncle is passed on, and swapped ones. Missing ones are seen all the same.
+	Believe bool
+
 	// CallTimeout bounds one round trip to one node while there are others left to
 	// ask, and everything that is asked in the background. Default 3 s.
 	CallTimeout time.Duration

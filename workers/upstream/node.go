@@ -23,6 +23,7 @@ type node struct {
 	url     string // has secrets: for dialling only
 	cfg     *Config
 	terms   terms
+	believe bool // what it says is not verified
 	chain   *chain
 	scrub   scrubber
 	log     *slog.Logger
@@ -54,7 +55,7 @@ func newNode(cfg *Config, raw, name string, preset terms, ch *chain) (*node, err
 		return nil, err
 	}
 	n := &node{
-		name: name, url: bare, cfg: cfg, terms: t, chain: ch, scrub: newScrubber(bare),
+		name: name, url: bare, cfg: cfg, terms: t, believe: cfg.Believe, chain: ch, scrub: newScrubber(bare),
 		log: cfg.Logger.With("upstream", name),
 	}
 	n.batch.Store(int32(t.batch))

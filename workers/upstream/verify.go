@@ -13,17 +13,17 @@ import (
 	"github.com/ommer/ommer/schema"
 )
 
-// verifyHeader checks that a header hashes to what the node says is its hash, and
-// that it is the one asked for. object is what the header was read from.
-func verifyHeader(h *types.Header, said common.Hash, s schema.Selector, object []byte) error {
+// verifyHeader checks that a header is the one asked for, and that it hashes to what the
+// node says is its hash, unless that is to be believed. object is what the header was read
+// from.
+func verifyHeader(h *types.Header, said common.Hash, s schema.Selector, object []byte, believe bool) error {
 	if !h.Number.IsUint64() {
 		return fmt.Errorf("%w: a block number over 64 bits", ErrUntrue)
 	}
-	if got := h.Hash(); got != said {
-		if fields := unknownFields(object); len(fields) > 0 {
-			return fmt.Errorf("%w: %s", ErrUnknownFields, strings.Join(fields, " "))
+	if !believe {
+		if err := verifyHash(h, said, object); err != nil {
+			return err
 		}
-		return fmt.Errorf("%w: the header of block %v hashes to %v, its hash is said to be %v", ErrUntrue, h.Number, got, said)
 	}
 	switch s.Kind() {
 	case schema.ByHash:
@@ -38,9 +38,24 @@ func verifyHeader(h *types.Header, said common.Hash, s schema.Selector, object [
 	return nil
 }
 
+func verifyHash(h *types.Header, said common.Hash, object []byte) error {
+	got := h.Hash()
+	if got == said {
+		return nil
+	}
+	if fields := unknownFields(object); len(fields) > 0 {
+		return fmt.Errorf("%w: %s", ErrUnknownFields, strings.Join(fields, " "))
+	}
+	return fmt.Errorf("%w: the header of block %v hashes to %v, its hash is said to be %v", ErrUntrue, h.Number, got, said)
+}
+
 // verifyUncles checks the uncles that a node gave against the hash of their list.
-// said is how many it says the block has, in the block object.
-func verifyUncles(list []*types.Header, commitment common.Hash, said int) error {
+// said is how many it says the block has, in the block object. If the node is to be
+// believed, only missing ones are seen.
+func verifyUncles(list []*types.Header, commitment common.Hash, said int, believe bool) error {
+	if believe && len(list) > 0 && len(list) >= said {
+		return nil
+	}
 	if got := types.CalcUncleHash(list); got != commitment {
 		if len(list) == 0 || len(list) < said {
 			return fmt.Errorf("%w: %d uncles where the header commits to more", ErrPruned, len(list))

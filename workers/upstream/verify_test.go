@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -141,24 +142,50 @@ func TestKeptConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// BenchmarkVerify is the cost of reading and verifying a block with two uncles, by the
-// number of its transactions.
+// Without verification what is false is passed on, and what is missing is seen.
+func TestBelieve(t *testing.T) {
+	node := upstreamtest.Start(t, testChain())
+	node.Falsify(func(_, block string, index int, o map[string]any) (map[string]any, error) {
+		switch {
+		case block == "0x5" && index == 1:
+			o["gasUsed"] = "0x7"
+		case block == "0x8" && index == 1, block == testChain()[8].Hash().Hex() && index == 1:
+			return nil, nil
+		}
+		return o, nil
+	})
+	s := newSet(t, Config{URLs: []string{node.URL}, Believe: true})
+	b, found, err := s.Block(ctxFor(t, 10*time.Second), schema.Number(5))
+	if err != nil || !found || b.Uncles[1].GasUsed != 7 {
+		t.Errorf("a false uncle: found %v, %v", found, err)
+	}
+	if _, _, err := s.Block(ctxFor(t, 10*time.Second), schema.Number(8)); !errors.Is(err, ErrPruned) {
+		t.Errorf("a missing uncle: %v, want ErrPruned", err)
+	}
+	node.Falsify(nil)
+	checkLookup(t, s, 5)
+}
+
+// BenchmarkVerify is the cost of reading a block with two uncles, by the number of its
+// transactions, with and without verifying it.
 func BenchmarkVerify(b *testing.B) {
-	for _, transactions := range []int{0, 200, 3000} {
-		b.Run(fmt.Sprintf("transactions-%d", transactions), func(b *testing.B) {
-			block, uncles := rendered(b, testChain()[5], transactions)
-			var n node
-			b.SetBytes(int64(len(block)))
-			b.ReportAllocs()
-			for b.Loop() {
-				header, said, err := n.readBlock(rpc.BatchElem{}, block, schema.Number(5))
-				if err != nil {
-					b.Fatal(err)
+	for _, believe := range []bool{false, true} {
+		for _, transactions := range []int{0, 200, 3000} {
+			b.Run(fmt.Sprintf("believe-%v/transactions-%d", believe, transactions), func(b *testing.B) {
+				block, uncles := rendered(b, testChain()[5], transactions)
+				n := node{believe: believe}
+				b.SetBytes(int64(len(block)))
+				b.ReportAllocs()
+				for b.Loop() {
+					header, said, err := n.readBlock(rpc.BatchElem{}, block, schema.Number(5))
+					if err != nil {
+						b.Fatal(err)
+					}
+					if _, err := n.readUncles(header.UncleHash, said, uncles, make([]rpc.BatchElem, MaxUncles)); err != nil {
+						b.Fatal(err)
+					}
 				}
-				if _, err := n.readUncles(header.UncleHash, said, uncles, make([]rpc.BatchElem, MaxUncles)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+			})
+		}
 	}
 }
