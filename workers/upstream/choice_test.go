@@ -11,8 +11,8 @@ import (
 func TestOrder(t *testing.T) {
 	now := time.Now()
 	number, hash := schema.Number(100), schema.BlockHash(schema.Hash{1})
-	slow := func(n *node) { n.pace.took(now, time.Second) }
-	quick := func(n *node) { n.pace.took(now, time.Millisecond) }
+	slow := func(n *node) { n.pace.took(now, time.Second, true) }
+	quick := func(n *node) { n.pace.took(now, time.Millisecond, true) }
 	at := func(height uint64) func(*node) { return func(n *node) { n.latest.Store(height + 1) } }
 	hung := func(n *node) {
 		n.flights.Store(1)

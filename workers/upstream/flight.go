@@ -88,8 +88,8 @@ func (n *node) note(outcomes []outcome, took time.Duration) {
 		}
 	}
 	n.metrics.observe(took)
-	if good || !errors.Is(worst, ErrOverloaded) { // to refuse is quick
-		n.pace.took(time.Now(), took)
+	if good || errors.Is(worst, errNoAnswer) { // to fail is quick
+		n.pace.took(time.Now(), took, good)
 	}
 	n.health.landed()
 	switch {

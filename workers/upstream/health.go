@@ -71,7 +71,7 @@ func (h *health) rise(now time.Time) (changed bool, downFor time.Duration) {
 		downFor = now.Sub(h.since)
 		h.bad = decaying{}
 	}
-	h.state, h.failures, h.until, h.err = up, 0, time.Time{}, nil
+	h.state, h.failures, h.until, h.probing, h.err = up, 0, time.Time{}, false, nil
 	return changed, downFor
 }
 

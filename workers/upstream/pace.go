@@ -43,8 +43,9 @@ const (
 
 // took notes the time of a round trip. A longer one counts at once, shorter ones in time:
 // to find out late that a node has become slow costs more than to find out late that it
-// is quick again (the peak EWMA of Finagle's load balancer).
-func (p *pace) took(now time.Time, d time.Duration) {
+// is quick again (the peak EWMA of Finagle's load balancer). Without an answer the time
+// says nothing of how long answers take.
+func (p *pace) took(now time.Time, d time.Duration, answered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if weight := math.Exp2(-float64(now.Sub(p.last)) / float64(paceHalf)); float64(d) > p.mean {
@@ -53,6 +54,9 @@ func (p *pace) took(now time.Time, d time.Duration) {
 		p.mean = p.mean*weight + float64(d)*(1-weight)
 	}
 	p.last = now
+	if !answered {
+		return
+	}
 	if fade := now.Sub(p.faded); fade > paceHalf/4 {
 		left := math.Exp2(-float64(fade) / float64(4*paceHalf))
 		for i := range p.counts {
