@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/ethereum/go-ethereum/rpc"
 )
@@ -135,5 +136,33 @@ func (sc scrubber) saidError(said rpc.Error) error {
 		code == codeNotFound && strings.Contains(text, "not found"):
 		reason = errNoBlock
 	}
+	if reason == ErrOverloaded {
+		return fmt.Errorf("%w: error %d, %s", backOff(said), code, sc.text(said.Error()))
+	}
 	return fmt.Errorf("%w: error %d, %s", reason, code, sc.text(said.Error()))
+}
+
+// overloaded is ErrOverloaded with the time for which a node asks to be left alone.
+type overloaded struct{ pause time.Duration }
+
+func (o overloaded) Error() string { return ErrOverloaded.Error() }
+
+func (o overloaded) Unwrap() error { return ErrOverloaded }
+
+// backOff reads backoff_seconds from the data of an error, where some providers have it,
+// and so has this service: by itself, or in an object named rate.
+func backOff(said rpc.Error) error {
+	with, ok := said.(rpc.DataError)
+	if !ok {
+		return ErrOverloaded
+	}
+	data, _ := with.ErrorData().(map[string]any)
+	if rate, ok := data["rate"].(map[string]any); ok {
+		data = rate
+	}
+	seconds, _ := data["backoff_seconds"].(float64)
+	if !(seconds > 0) { // NaN too
+		return ErrOverloaded
+	}
+	return overloaded{time.Duration(min(seconds, longestAsk.Seconds()) * float64(time.Second))}
 }

@@ -146,6 +146,9 @@ func (n *node) failed(err error) {
 	case errors.Is(err, ErrPruned), errors.Is(err, ErrUnknownFields):
 		return
 	case errors.Is(err, ErrOverloaded):
+		if o, ok := errors.AsType[overloaded](err); ok {
+			n.shut.wish(time.Now().Add(o.pause))
+		}
 		if d, first := n.shut.close(time.Now()); first {
 			n.log.Warn("upstream is overloaded", "reason", err, "left_alone_for", d)
 		}

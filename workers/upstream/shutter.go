@@ -66,10 +66,15 @@ func (s *shutter) told(r *http.Response) {
 	} else if until, err = http.ParseTime(value); err != nil {
 		return
 	}
+	s.wish(until)
+}
+
+// wish notes until when the node asks to be left alone.
+func (s *shutter) wish(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = until
-	if latest := now.Add(longestAsk); until.After(latest) {
+	if latest := time.Now().Add(longestAsk); until.After(latest) {
 		s.asked = latest
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ommer/ommer/workers/upstream/upstreamtest"
 )
 
 func TestShutter(t *testing.T) {
@@ -61,4 +63,41 @@ func TestRetryAfter(t *testing.T) {
 			}
 		}
 	})
+}
+
+type said = *upstreamtest.Error
+
+type dataError struct {
+	said
+	data any
+}
+
+func (e *dataError) ErrorData() any { return e.data }
+
+// Errors of code -32005 may say in their data for how long a node is to be left alone.
+func TestBackOff(t *testing.T) {
+	object := func(v any) map[string]any { return map[string]any{"backoff_seconds": v, "allowed_rps": 1.0} }
+	for _, tt := range []struct {
+		data any
+		want time.Duration
+	}{
+		{object(7.5), 7500 * time.Millisecond},
+		{map[string]any{"rate": object(9.0)}, 9 * time.Second},
+		{object(1e300), longestAsk},
+		{object(0.0), firstShut},
+		{object(-1.0), firstShut},
+		{object("7"), firstShut},
+		{map[string]any{"rate": "none"}, firstShut},
+		{"slow down", firstShut},
+		{nil, firstShut},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSet(t, Config{URLs: []string{"http://node.example"}})
+			n := s.nodes[0]
+			n.failed(n.scrub.callError(&dataError{&upstreamtest.Error{Code: -32005, Message: "limit exceeded"}, tt.data}))
+			if got := n.shut.left(time.Now()); got != tt.want {
+				t.Errorf("%v: left alone for %v, want %v", tt.data, got, tt.want)
+			}
+		})
+	}
 }
