@@ -13,6 +13,19 @@ import (
 	"github.com/ommer/ommer/schema"
 )
 
+// VerifyHeader checks that a header hashes to what the node says is its hash, and that
+// it is the one asked for: else ErrUntrue, or ErrUnknownFields. object is the JSON that
+// the header was read from.
+func VerifyHeader(h *types.Header, said common.Hash, s schema.Selector, object []byte) error {
+	return verifyHeader(h, said, s, object)
+}
+
+// VerifyUncles checks the uncles that a node gave against their block's sha3Uncles.
+// said is how many the block object lists. Too few are ErrPruned, others ErrUntrue.
+func VerifyUncles(list []*types.Header, commitment common.Hash, said int) error {
+	return verifyUncles(list, commitment, said)
+}
+
 // verifyHeader checks that a header hashes to what the node says is its hash, and
 // that it is the one asked for. object is what the header was read from.
 func verifyHeader(h *types.Header, said common.Hash, s schema.Selector, object []byte) error {
