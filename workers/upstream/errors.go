@@ -68,8 +68,11 @@ const (
 	codeNotFound     = -32001 // EIP-1474: resource not found
 )
 
-// errNoBlock is a node's word that there is no such block, put as an error.
-var errNoBlock = errors.New("no such block")
+// ErrNoBlock is a node's word that there is no such block, put as an error. No method
+// of a Set returns it.
+var ErrNoBlock = errors.New("no such block")
+
+var errNoBlock = ErrNoBlock
 
 // callError translates what a call of go-ethereum's client returned, be it for a
 // whole batch or for one element of it. The result holds no secret of the URL and

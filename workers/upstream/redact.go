@@ -91,3 +91,20 @@ func (sc scrubber) text(s string) string {
 		return r
 	}, s)
 }
+
+// Names returns what URLs are called where they may be seen: what Redact leaves, with
+// a number behind it where several URLs share that.
+func Names(urls []string) []string { return names(urls) }
+
+// Scrubber cleans what comes of one node's URL, for those who ask a node without a Set.
+type Scrubber struct{ scrubber }
+
+// NewScrubber returns the Scrubber of a URL.
+func NewScrubber(raw string) Scrubber { return Scrubber{newScrubber(raw)} }
+
+// Text returns s without the URL's secrets, on one line and of bounded length.
+func (s Scrubber) Text(text string) string { return s.text(text) }
+
+// CallError translates what a call of go-ethereum's client returned. The result holds
+// none of the URL's secrets and wraps one of the reasons of this package, or ErrNoBlock.
+func (s Scrubber) CallError(err error) error { return s.callError(err) }

@@ -31,6 +31,12 @@ func newHTTPClient(inFlight int, maxResponse int64, told func(*http.Response)) *
 	}
 }
 
+// NewHTTPClient returns a client for those who ask a node without a Set: it follows no
+// redirection, keeps at most idle connections, and ends answers of over maxResponse bytes.
+func NewHTTPClient(idle int, maxResponse int64) *http.Client {
+	return newHTTPClient(idle, maxResponse, func(*http.Response) {})
+}
+
 // idempotent marks requests as safe to send again, which lets net/http replace a
 // kept connection that the node closed in the meantime. With an empty value it does
 // not travel, see http.Transport.

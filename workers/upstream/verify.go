@@ -13,9 +13,20 @@ import (
 	"github.com/ommer/ommer/schema"
 )
 
-// verifyHeader checks that a header is the one asked for, and that it hashes to what the
-// node says is its hash, unless that is to be believed. object is what the header was read
-// from.
+// VerifyHeader checks that a header hashes to what the node says is its hash, and that
+// it is the one asked for: else ErrUntrue, or ErrUnknownFields. object is the JSON that
+// the header was read from.
+func VerifyHeader(h *types.Header, said common.Hash, s schema.Selector, object []byte) error {
+	return verifyHeader(h, said, s, object, false)
+}
+
+// VerifyUncles checks the uncles that a node gave against their block's sha3Uncles.
+// said is how many the block object lists. Too few are ErrPruned, others ErrUntrue.
+func VerifyUncles(list []*types.Header, commitment common.Hash, said int) error {
+	return verifyUncles(list, commitment, said, false)
+}
+
+// verifyHeader is VerifyHeader, unless the node is to be believed: then nothing is hashed.
 func verifyHeader(h *types.Header, said common.Hash, s schema.Selector, object []byte, believe bool) error {
 	if !h.Number.IsUint64() {
 		return fmt.Errorf("%w: a block number over 64 bits", ErrUntrue)

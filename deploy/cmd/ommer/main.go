@@ -16,6 +16,8 @@ type commands struct {
 	Archive archives `cmd:"" help:"Keep the uncles of history that nodes drop."`
 	Bench   bench    `cmd:"" help:"Ask a service as many clients at once, and measure what they see."`
 
+	Upstreams upstreams `cmd:"" help:"Find out what Ethereum nodes can do."`
+
 	Version kong.VersionFlag `env:"-" help:"Print the version and exit."`
 }
 

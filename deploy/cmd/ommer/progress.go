@@ -22,12 +22,16 @@ type progress struct {
 const elsewhere = 5
 
 func newProgress(w io.Writer, connections int) *progress {
-	p := &progress{w: w, connections: connections}
-	if f, ok := w.(*os.File); ok {
-		info, err := f.Stat()
-		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	return &progress{w: w, connections: connections, terminal: isTerminal(w)}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
 	}
-	return p
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func (p *progress) tick(t load.Tick) {
@@ -46,9 +50,11 @@ func (p *progress) tick(t load.Tick) {
 	}
 }
 
+// clearLine empties the line that the cursor is in.
+const clearLine = "\r\x1b[K"
+
 // say writes a line in the place of the last one, on a terminal.
 func (p *progress) say(line string) {
-	const clearLine = "\r\x1b[K"
 	p.said = true
 	if p.terminal {
 		fmt.Fprint(p.w, clearLine+line)
@@ -61,5 +67,12 @@ func (p *progress) say(line string) {
 func (p *progress) end() {
 	if p.terminal && p.said {
 		fmt.Fprintln(p.w)
+	}
+}
+
+// clear takes the line away.
+func (p *progress) clear() {
+	if p.terminal && p.said {
+		fmt.Fprint(p.w, clearLine)
 	}
 }
