@@ -18,6 +18,9 @@ type Config struct {
 	// ChainID is the chain that every node must serve. Default: that of the first
 	// node that answers.
 	ChainID uint64
+	// Finality is how many blocks deep a block is taken for final, for a chain whose
+	// nodes do not tell of finalized blocks. 0: what they tell.
+	Finality uint64
 
 	// CallTimeout bounds one attempt at one node while there are others left to
 	// ask, and everything that is asked in the background. Default 3 s.
