@@ -136,7 +136,7 @@ func (s *networkSite) checkWS(ctx context.Context, url, host, network string, cl
 	if err != nil {
 		return err
 	}
-	defer c.CloseNow() //nolint:errcheck // it has served its purpose
+	defer c.CloseNow()
 	answer, err := (&wsCaller{c}).call(ctx, []byte(networkQuestion))
 	if err != nil {
 		return err
