@@ -93,7 +93,7 @@ func post(t *testing.T, client *http.Client, url, host string) (status int, body
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // read to its end
+	defer resp.Body.Close()
 	if body, err = io.ReadAll(resp.Body); err != nil {
 		t.Fatal(err)
 	}
