@@ -31,7 +31,8 @@ const (
 type ClientConfig struct {
 	// Links are the connections to ask over, 1 to 8, and a lost one's questions go
 	// over another. For each four processors one is asked over at a time: few links
-	// make full messages. They stay open when the Client closes.
+	// make full messages. They stay open when the Client closes, and may be those of
+	// clients for other networks too.
 	Links []*Link
 	// Network is the token that names the chain in subjects, such as "mainnet".
 	Network string

@@ -314,6 +314,7 @@ func (c *Client) evade(l *clientLink) {
 			continue
 		}
 		l.lame.Store(true)
+		losses := l.losses.Load()
 		for end := c.now() + int64(evadeTimeout); c.now() < end && c.waits(l); {
 			select {
 			case <-c.ctx.Done():
@@ -321,7 +322,9 @@ func (c *Client) evade(l *clientLink) {
 			case <-t.C:
 			}
 		}
-		l.renew()
+		if l.losses.Load() == losses { // else another client of the link has left already
+			l.renew()
+		}
 	}
 }
 

@@ -216,7 +216,7 @@ func (s *Server) desert(l *serverLink, now time.Time) {
 func (s *Server) hear(l *serverLink, m *nats.Msg) {
 	load, err := parseLoad(m.Subject, m.Data)
 	switch {
-	case err != nil:
+	case err != nil, load.Network != s.cfg.Network: // one name may serve several networks
 	case load.Instance == s.instance:
 		l.heard.Store(time.Now().UnixNano())
 	case load.State != Leaving && s.namesake.Add(1) > namesakes:

@@ -72,6 +72,46 @@ func TestLameDuck(t *testing.T) {
 	ask(t, f, byNumber, patience).want(schema.OK)
 }
 
+// Clients for several networks over the same links leave together: one is enough to have
+// the link connect elsewhere, and what another has asked over it is asked again.
+func TestLameDuckOfTwoClients(t *testing.T) {
+	a, b := startPair(t)
+	links := []*bus.Link{dial(t, "e", a.ClientURL()), dial(t, "e", b.ClientURL())}
+	w := newHerald(t, b.ClientURL(), "w0")
+	f := &fleet{Client: newClient(t, bus.ClientConfig{Links: links})}
+	other, err := bus.NewClient(bus.ClientConfig{Links: links, Network: "another"}) // has nobody to ask, and nothing to wait for
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Close)
+	f.wantKnown(t, 1)
+	eventually(t, "answers", func() bool { return ask(t, f, byNumber, patience).wait().Err == nil })
+	asked, released := w.asked.Load(), make(chan struct{})
+	w.will(func(id uint64, q schema.Question, reply string) {
+		go func() { <-released; w.answer(id, q, reply) }()
+	})
+	var all []*one
+	for range 10 {
+		all = append(all, ask(t, f, byNumber, patience))
+	}
+	eventually(t, "all were asked", func() bool { return w.asked.Load() >= asked+10 })
+	go a.LameDuckShutdown()
+	eventually(t, "the link is on the other server", func() bool {
+		return links[0].Up() && links[0].NATS().ConnectedServerName() == "b"
+	})
+	close(released)
+	for _, o := range all {
+		o.want(schema.OK)
+	}
+	w.will(w.answer)
+	for range 100 { // in which the first client has had its turn as well
+		ask(t, f, byNumber, patience).want(schema.OK)
+	}
+	if n := links[0].NATS().Stats().Reconnects; n != 1 {
+		t.Errorf("the link has connected anew %d times, want once", n)
+	}
+}
+
 func hostPort(t *testing.T, addr string) (string, int) {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", addr)

@@ -43,7 +43,8 @@ type ServerConfig struct {
 	// Resolver answers the questions.
 	Resolver schema.Resolver
 	// WorkerID is the token of the worker's own subjects. Empty means that it has
-	// none, announces nothing, and only shares the queue.
+	// none, announces nothing, and only shares the queue. Servers of one process for
+	// several networks have the same.
 	WorkerID string
 	// Zone is a token that says where the worker is: edges there prefer it. It may be
 	// empty.

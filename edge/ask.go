@@ -40,7 +40,7 @@ func (s *session) ask() (again bool) {
 		x.out += n
 		s.asked += n
 		s.node.shares.add(x.key, s.slot, n)
-		x.ask(s.node.cfg.Resolver, n)
+		x.ask(x.network.resolver, n)
 		if x.unasked == 0 {
 			if s.waiting = x.behind; s.waiting == nil {
 				s.lastWaiting = nil

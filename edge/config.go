@@ -26,6 +26,7 @@ type Config struct {
 	Keys     *keys.Directory
 	Network  string // whose workers Resolver asks; a key may be good for others only
 	Resolver schema.Resolver
+	Others   []Network // for requests to a Host of theirs; all others are for Network
 
 	Limits   Limits
 	Timeouts Timeouts
@@ -33,6 +34,13 @@ type Config struct {
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
+}
+
+// Network is one that requests reach by their Host header.
+type Network struct {
+	Name     string
+	Hosts    []string // in lower case, without ports
+	Resolver schema.Resolver
 }
 
 func (c Config) withDefaults() (Config, error) {

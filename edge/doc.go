@@ -21,6 +21,9 @@
 // What becomes of a request or a message is the application's affair: the JSON-RPC
 // service, or the echo of NewEcho, by which the rest can be tested.
 //
+// The Host header says which network a request or a WebSocket is for, where a node asks
+// for several; the rest of a request does not depend on it.
+//
 // What the settings of a key refuse is found at three places: its network and the
 // origin once the key is known, before anything else is said about the request; the
 // rate once the message is complete, before it is parsed (on a WebSocket it is

@@ -25,7 +25,7 @@ type exchange struct {
 	// exchange back: those that it awaits less those that have come.
 	pending atomic.Int32
 
-	verdict        // how to answer, on HTTP; the key on both
+	verdict        // how to answer, on HTTP; the key and the network on both
 	http     bool  // in the session's queue
 	batch    bool  // answer with an array
 	done     bool  // every answer is there
@@ -102,10 +102,11 @@ func (x *exchange) release() {
 
 // terms are what the calls of a message are taken under.
 type terms struct {
-	key    *keys.Entry
-	room   int            // how many lookups the connection may still have in flight
-	gzip   bool           // the answer may be compressed
-	refuse *jsonrpc.Error // the answer to every call, nil for their own
+	key     *keys.Entry
+	network *network
+	room    int            // how many lookups the connection may still have in flight
+	gzip    bool           // the answer may be compressed
+	refuse  *jsonrpc.Error // the answer to every call, nil for their own
 }
 
 // fill takes over the calls of a parsed message. Nothing of it aliases the

@@ -21,6 +21,7 @@ type httpState struct {
 type verdict struct {
 	refusal   *refusal    // nil: the body is a message
 	key       *keys.Entry // whose it is, nil when it is nobody's
+	network   *network    // that it is for, nil when there is no key
 	origin    string      // a browser asks: the origin that may read the answer
 	close     bool        // the connection ends after the answer
 	keepAlive bool        // say so, to HTTP/1.0
@@ -121,7 +122,7 @@ func (s *session) upgrade(r *http1.Request, v verdict, w *scratch) {
 		s.node.metrics.responded(101)
 		w.out = ws.AppendUpgrade(w.out, h.Key)
 		origin, _ := originOf(r)
-		s.openWS(v.key, string(origin))
+		s.openWS(v, string(origin))
 		return
 	}
 	s.refuse(w, v.refusal)

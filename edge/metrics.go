@@ -12,10 +12,9 @@ import (
 // metrics counts what the sessions do. Every label set is closed and every
 // series is made at the start, so that counting is one atomic addition.
 type metrics struct {
-	calls      [len(schema.Methods) + 1]prometheus.Counter // by method, 0 is any other
-	discovered prometheus.Counter                          // calls of rpc.discover
-	outcomes   map[int]prometheus.Counter                  // errors made at the edge, by JSON-RPC code
-	responses  map[int]prometheus.Counter                  // by HTTP status
+	calls      []calls                    // by network
+	outcomes   map[int]prometheus.Counter // errors made at the edge, by JSON-RPC code
+	responses  map[int]prometheus.Counter // by HTTP status
 	messages   prometheus.Counter
 	webSockets prometheus.Counter
 	ends       map[error]prometheus.Counter
@@ -23,19 +22,29 @@ type metrics struct {
 	shed       [len(shedNames)]prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+// calls counts those for one network.
+type calls struct {
+	by         [len(schema.Methods) + 1]prometheus.Counter // by method, 0 is any other
+	discovered prometheus.Counter                          // calls of rpc.discover
+}
+
+func newMetrics(reg prometheus.Registerer, networks []network) *metrics {
 	m := &metrics{
 		outcomes: map[int]prometheus.Counter{}, responses: map[int]prometheus.Counter{},
 		ends: map[error]prometheus.Counter{}, rejections: map[setting]prometheus.Counter{},
 	}
-	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "ommer_edge_calls_total", Help: "JSON-RPC calls received, by method; invalid requests are other.",
-	}, []string{"method"})
-	m.calls[0] = calls.WithLabelValues("other")
-	for _, method := range schema.Methods {
-		m.calls[method] = calls.WithLabelValues(method.String())
+	received := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ommer_edge_calls_total", Help: "JSON-RPC calls received, by network and method; invalid requests are other.",
+	}, []string{"network", "method"})
+	for _, n := range networks {
+		var c calls
+		c.by[0] = received.WithLabelValues(n.name, "other")
+		for _, method := range schema.Methods {
+			c.by[method] = received.WithLabelValues(n.name, method.String())
+		}
+		c.discovered = received.WithLabelValues(n.name, schema.Discover)
+		m.calls = append(m.calls, c)
 	}
-	m.discovered = calls.WithLabelValues(schema.Discover)
 	outcomes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ommer_edge_refused_calls_total", Help: "Calls answered with an error without asking a worker, by JSON-RPC code.",
 	}, []string{"code"})
@@ -73,33 +82,34 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "ommer_edge_ws_opened_total", Help: "WebSocket handshakes accepted.",
 	})
 	if reg != nil {
-		reg.MustRegister(calls, outcomes, responses, ends, rejections, shed, m.messages, m.webSockets)
+		reg.MustRegister(received, outcomes, responses, ends, rejections, shed, m.messages, m.webSockets)
 	}
 	return m
 }
 
 // count counts the calls of an exchange.
 func (m *metrics) count(x *exchange) {
+	of := &m.calls[x.network.number]
 	for i := range x.calls {
 		switch c := &x.calls[i]; c.kind {
 		case lookedUp:
-			m.calls[c.question.Method()].Inc()
+			of.by[c.question.Method()].Inc()
 		case known:
-			m.discovered.Inc()
+			of.discovered.Inc()
 		case refused:
-			m.refused(c.err)
+			m.refused(x.network, c.err)
 			if c.err == errSettings {
 				m.rejected(byMethod)
 			}
 		case silent:
-			m.calls[0].Inc()
+			of.by[0].Inc()
 		}
 	}
 }
 
 // refused counts a call that was answered at the edge.
-func (m *metrics) refused(err *jsonrpc.Error) {
-	m.calls[0].Inc()
+func (m *metrics) refused(on *network, err *jsonrpc.Error) {
+	m.calls[on.number].by[0].Inc()
 	if c := m.outcomes[err.Code]; c != nil {
 		c.Inc()
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,7 @@ type node struct {
 	app      application
 	log      *slog.Logger
 	metrics  *metrics
+	networks networks
 	pool     *actor.Pool
 	loop     *nio.Loop
 	httpPool *http1.Pool
@@ -47,14 +49,18 @@ type node struct {
 // New binds the listeners of a node that serves JSON-RPC, except with
 // Config.ReusePort. Connections are served once Run is called.
 func New(cfg Config) (*Node, error) {
-	if cfg.Keys == nil || cfg.Resolver == nil {
-		return nil, errors.New("edge: Keys and Resolver must be set")
+	if cfg.Keys == nil || cfg.Resolver == nil || slices.ContainsFunc(cfg.Others, func(n Network) bool { return n.Resolver == nil }) {
+		return nil, errors.New("edge: Keys and each Resolver must be set")
 	}
 	return newNode(cfg, service{})
 }
 
 func newNode(cfg Config, app application) (*Node, error) {
 	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	networks, err := newNetworks(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +81,7 @@ func newNode(cfg Config, app application) (*Node, error) {
 		cfg.Limits.ConnsPerKey = max(conns/2, 1)
 	}
 	n := &Node{node: node{
-		cfg: cfg, app: app, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
+		cfg: cfg, app: app, log: cfg.Logger, metrics: newMetrics(cfg.Registerer, networks.list), networks: networks,
 		pool: actor.NewPool(0), loop: loop, httpPool: http1.NewPool(http1.Limits{Body: l.Body}),
 		wsPool: ws.NewPool(ws.Limits{Message: l.Message}),
 		idle:   make(chan struct{}, 1),

@@ -112,12 +112,12 @@ func TestDiscover(t *testing.T) {
 		t.Errorf("%d questions were asked, want %d", got, want)
 	}
 	want := `
-# HELP ommer_edge_calls_total JSON-RPC calls received, by method; invalid requests are other.
+# HELP ommer_edge_calls_total JSON-RPC calls received, by network and method; invalid requests are other.
 # TYPE ommer_edge_calls_total counter
-ommer_edge_calls_total{method="eth_getUncleByBlockHashAndIndex"} 0
-ommer_edge_calls_total{method="eth_getUncleByBlockNumberAndIndex"} 4
-ommer_edge_calls_total{method="other"} 16
-ommer_edge_calls_total{method="rpc.discover"} 16
+ommer_edge_calls_total{method="eth_getUncleByBlockHashAndIndex",network=""} 0
+ommer_edge_calls_total{method="eth_getUncleByBlockNumberAndIndex",network=""} 4
+ommer_edge_calls_total{method="other",network=""} 16
+ommer_edge_calls_total{method="rpc.discover",network=""} 16
 `
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "ommer_edge_calls_total"); err != nil {
 		t.Error(err)

@@ -10,7 +10,7 @@ import (
 )
 
 // service is the application that the edge is made for: JSON-RPC, its calls answered
-// by the node's Resolver, for those who have a key.
+// by the Resolver of the network that the Host header names, for those who have a key.
 type service struct{}
 
 // codeRevoked closes the WebSockets of a key that was revoked: 4000-4999 are for
@@ -74,7 +74,8 @@ func (service) judge(s *session, r *http1.Request) (v verdict, upgrade bool) {
 		}
 		return v, false
 	}
-	allowed, refused := s.node.admits(v.key, origin)
+	v.network = s.node.networks.of(r.Host)
+	allowed, refused := admits(v.key, v.network, origin)
 	if refused != "" {
 		s.node.metrics.rejected(refused)
 		v.refusal = refuseSettings
@@ -165,7 +166,7 @@ func (service) request(s *session, v verdict, w *scratch) {
 		return
 	}
 	// The message is bounded already: every call of a batch is asked in time.
-	x := s.parse(w.request.Body, terms{key: v.key, room: s.node.cfg.Limits.Batch, gzip: v.gzip}, w)
+	x := s.parse(w.request.Body, terms{key: v.key, network: v.network, room: s.node.cfg.Limits.Batch, gzip: v.gzip}, w)
 	if x == nil {
 		x = newExchange(s, 0)
 	}
@@ -180,7 +181,7 @@ func (service) recheck(s *session, w *scratch) {
 		s.closeWS(w, codeRevoked, "key revoked", errRevoked)
 		return
 	}
-	if _, refused := s.node.admits(s.key, []byte(s.origin)); refused != "" {
+	if _, refused := admits(s.key, s.node.networks.at(s.network), []byte(s.origin)); refused != "" {
 		s.closeWS(w, codeRejected, errSettings.Message, errRejected)
 	}
 }
@@ -192,7 +193,7 @@ func (service) message(s *session, _ ws.Event, text []byte, w *scratch) {
 		return
 	}
 	s.node.metrics.messages.Inc()
-	t := terms{key: s.key, room: s.room()}
+	t := terms{key: s.key, network: s.node.networks.at(s.network), room: s.room()}
 	if s.node.sheds(overload.RefuseRequests, shedMessage) {
 		t.refuse = errOverloaded
 	} else if over, ok := s.key.Admit(); !ok {
@@ -219,7 +220,7 @@ func (s *session) parse(text []byte, t terms, w *scratch) *exchange {
 		}
 		x := newExchange(s, 1)
 		x.calls[0] = call{exchange: x, kind: refused, err: err}
-		s.node.metrics.refused(err)
+		s.node.metrics.refused(t.network, err)
 		return x
 	}
 	if len(calls) == 0 {
@@ -230,7 +231,7 @@ func (s *session) parse(text []byte, t terms, w *scratch) *exchange {
 	}
 	w.events += len(calls) - 1
 	x := newExchange(s, len(calls))
-	x.batch, x.key = batch, t.key
+	x.batch, x.key, x.network = batch, t.key, t.network
 	x.fill(calls, t)
 	s.node.metrics.count(x)
 	return x

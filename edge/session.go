@@ -62,6 +62,7 @@ type session struct {
 	unwritten int32 // what nio held when the write timer was set
 
 	slot     uint16 // of its address, among the shares
+	network  uint8  // of the WebSocket, among the node's
 	phase    phase
 	timer    timer
 	readable bool // the socket may have more

@@ -21,10 +21,10 @@ const (
 	byConns   setting = "max-conns"
 )
 
-// admits says whether a key is good here and for an origin, nil where there is none:
-// then it is refused by nothing, and allowed is the origin that may read the answer.
-func (n *node) admits(key *keys.Entry, origin []byte) (allowed string, refused setting) {
-	if !key.AllowsNetwork(n.cfg.Network) {
+// admits says whether a key is good on a network and for an origin, nil where there is
+// none: then it is refused by nothing, and allowed is the origin that may read the answer.
+func admits(key *keys.Entry, on *network, origin []byte) (allowed string, refused setting) {
+	if !key.AllowsNetwork(on.name) {
 		return "", byNetwork
 	}
 	allowed, ok := key.AllowsOrigin(origin)

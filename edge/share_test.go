@@ -109,13 +109,13 @@ func (h *holder) answer(n int) {
 func TestTurnAsks(t *testing.T) {
 	const total, calls = 800, 1000 // a connection that is alone has a seventh of it
 	var h holder
-	n := &node{cfg: Config{Resolver: &h}, pool: actor.NewPool(1)}
+	n := &node{pool: actor.NewPool(1)}
 	defer n.pool.Close()
 	n.shares.init(total, true)
 	s, w := &session{node: n}, new(scratch)
 	s.cell.Post(sigReadable) // the test runs it
 	x := newExchange(s, calls)
-	x.key, x.lookups = new(keys.Entry), calls
+	x.key, x.network, x.lookups = new(keys.Entry), &network{resolver: &h}, calls
 	for i := range x.calls {
 		x.calls[i] = call{exchange: x, kind: lookedUp}
 	}

@@ -1,13 +1,13 @@
 package edge
 
-import (
-	"github.com/ommer/ommer/bus/keys"
-	"github.com/ommer/ommer/edge/ws"
-)
+import "github.com/ommer/ommer/edge/ws"
 
 // openWS makes the session a WebSocket. The handshake has been answered.
-func (s *session) openWS(key *keys.Entry, origin string) {
-	s.key, s.origin = key, origin
+func (s *session) openWS(v verdict, origin string) {
+	s.key, s.origin = v.key, origin
+	if v.network != nil { // an application without keys has no network
+		s.network = v.network.number
+	}
 	s.phase, s.timer, s.heard = speaksWS, timerNone, true
 	s.drop() // the HTTP parser
 	s.node.metrics.webSockets.Inc()

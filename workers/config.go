@@ -52,6 +52,9 @@ type Config struct {
 	MaxWait time.Duration
 	// Timeout is the time for a question without a deadline. Default 10 s.
 	Timeout time.Duration
+	// Merged is the number of the first block of proof of stake: no block from it on has
+	// uncles. 0: not known, or there is none.
+	Merged uint64
 	// StopTimeout bounds how long Run waits for those who wait for an answer when
 	// it stops. Default 10 s.
 	StopTimeout time.Duration

@@ -32,6 +32,7 @@ type Admin struct {
 	ln       net.Listener // nil: there is none
 	mux      *http.ServeMux
 	checks   []Check
+	scopes   []*Scope
 	stopping atomic.Bool
 }
 
@@ -72,7 +73,8 @@ func (a *Admin) Addr() string {
 // Handle adds a page.
 func (a *Admin) Handle(pattern string, h http.Handler) { a.mux.Handle(pattern, h) }
 
-// Check adds a condition of readiness.
+// Check adds a condition of readiness, of the process as a whole. Those of a network are
+// its Scope's.
 func (a *Admin) Check(name string, f func() error) { a.checks = append(a.checks, Check{name, f}) }
 
 // Stopping makes /readyz say no from now on, so that balancers look elsewhere
@@ -108,14 +110,40 @@ func (a *Admin) Run(ctx context.Context) error {
 	return nil
 }
 
-// readyz answers 200 only when every check passes. The body names each.
-func (a *Admin) readyz(w http.ResponseWriter, _ *http.Request) {
-	status, body := http.StatusOK, map[string]string{}
-	for _, c := range a.checks {
-		body[c.Name] = "ok"
-		if err := c.Func(); err != nil {
-			status, body[c.Name] = http.StatusServiceUnavailable, err.Error()
+// readyz answers 200 only when every check passes, and those of one network at least: one
+// that cannot be served must not take the others from callers. The body names each check.
+// With ?network=NAME it is about that network alone.
+func (a *Admin) readyz(w http.ResponseWriter, r *http.Request) {
+	asked := a.scopes
+	if r.URL.Query().Has("network") {
+		s := a.asked(w, r)
+		if s == nil {
+			return
 		}
+		asked = []*Scope{s}
+	}
+	status, body := http.StatusOK, map[string]string{}
+	check := func(prefix string, all []Check) (ok bool) {
+		ok = true
+		for _, c := range all {
+			body[prefix+c.Name] = "ok"
+			if err := c.Func(); err != nil {
+				ok, body[prefix+c.Name] = false, err.Error()
+			}
+		}
+		return ok
+	}
+	ok := check("", a.checks)
+	some := len(asked) == 0
+	for _, s := range asked {
+		prefix := ""
+		if len(a.scopes) > 1 {
+			prefix = s.name + "."
+		}
+		some = check(prefix, s.checks) || some
+	}
+	if !ok || !some {
+		status = http.StatusServiceUnavailable
 	}
 	if a.stopping.Load() {
 		status, body["process"] = http.StatusServiceUnavailable, "stopping"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -25,6 +26,8 @@ type file struct {
 }
 
 var _ kong.Resolver = (*file)(nil)
+
+var mapperValue = reflect.TypeFor[kong.MapperValue]()
 
 func parseFile(path string, text []byte) (*file, error) {
 	f := &file{path: path}
@@ -54,16 +57,24 @@ func (f *file) Validate(app *kong.Application) error {
 	return nil
 }
 
-// Resolve gives a flag its value from the file, unless the environment has one.
+// Resolve gives a flag its value from the file, unless the environment has one. A flag
+// that decodes for itself gets the value as YAML has it.
 func (f *file) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	v, ok := f.values[flag.Name]
 	if !ok || envSet(flag) {
 		return nil, nil //nolint:nilnil // kong's way to say "no value here"
 	}
+	if v != nil && flag.Target.IsValid() && reflect.PointerTo(flag.Target.Type()).Implements(mapperValue) {
+		return v, nil
+	}
 	switch v := v.(type) {
 	case []any: // kong takes lists as one string
 		items := make([]string, len(v))
 		for i, item := range v {
+			switch item.(type) {
+			case map[string]any, []any:
+				return nil, fmt.Errorf("%s: %s[%d]: want a single value", f.path, flag.Name, i)
+			}
 			items[i] = fmt.Sprint(item)
 		}
 		return strings.Join(items, ","), nil

@@ -81,6 +81,7 @@ func TestParseMistakesNameTheField(t *testing.T) {
 		{"unknown key", "nast: x\n", nil, []string{"x.yaml", `"nast"`, "nats"}},
 		{"bad value in file", "wait: soon\n", nil, []string{"--wait", "soon"}},
 		{"map in file", "wait:\n  a: 1\n", nil, []string{"wait", "single value"}},
+		{"map in a list", "nats: [a, {b: c}]\n", nil, []string{"nats[1]", "single value"}},
 		{"no YAML", "wait: [\n", nil, []string{"x.yaml"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -69,6 +69,9 @@ func New(cfg Config) (*Node, error) {
 // URL is where the node answers, valid from New on.
 func (n *Node) URL() string { return "http://" + n.listener.Addr().String() }
 
+// ChainID is what eth_chainId answers.
+func (n *Node) ChainID() uint64 { return n.chain.id }
+
 // Uncled is the number of a block that has uncles, for examples; false when none
 // has.
 func (n *Node) Uncled() (uint64, bool) { return n.chain.uncled, n.chain.uncled != 0 }

@@ -60,7 +60,7 @@ func TestArchive(t *testing.T) {
 	}
 	looked, blocks := 0.0, 0.0
 	for _, w := range f.workers {
-		looked += w.admin.mustMetric(t, `ommer_workers_blocks_total{source="archive"}`)
+		looked += w.admin.mustMetric(t, `ommer_workers_blocks_total{network="`+network+`",source="archive"}`)
 		blocks += w.admin.mustMetric(t, "ommer_archive_blocks")
 	}
 	if looked < sepoliaBlocks || blocks != 2*sepoliaBlocks {

@@ -16,8 +16,8 @@ import (
 	"github.com/ommer/ommer/deploy/devnode"
 )
 
-// network is what the fleets call the chain.
-const network = "sepolia"
+// network is what the fleets call the chain, whichever it is.
+const network = "e2e"
 
 // fleet is a NATS server and the edges and workers on it. A new one is empty:
 // tests start what they need in the order they need.

@@ -21,6 +21,10 @@ func TestMistakes(t *testing.T) {
 	if err := os.WriteFile(file, []byte("nats: nats://127.0.0.1:4222\nhtpps: \":8443\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	list := filepath.Join(t.TempDir(), "networks.yaml")
+	if err := os.WriteFile(list, []byte("networks: [{name: mainnet}, {name: sepolia, hosts: [x], upstreams: [\"s3cret\"]}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	missing := filepath.Join(t.TempDir(), "missing.pem")
 	edge := append([]string{"ommer-edge", "--admin", "127.0.0.1:0", "--http", "127.0.0.1:0"}, noNATS...)
 	worker := append([]string{"ommer-worker", "--admin", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1"}, noNATS...)
@@ -52,6 +56,13 @@ func TestMistakes(t *testing.T) {
 		{"edge: bad duration", edge, []string{"--timeout-lookup", "10"}, []string{"--timeout-lookup", "duration"}},
 		{"edge: bad number", edge, []string{"--limit-batch", "many"}, []string{"--limit-batch", "int"}},
 		{"edge: unknown key in the file", edge, []string{"--config", file}, []string{file, "htpps", "https"}},
+		{"edge: mistake in the list of networks", edge, []string{"--networks", "[{name: a}, {name: b, hosts: ['b.example:1']}]"}, []string{"networks[1].hosts[0]", "port"}},
+		{"edge: network that is not in the list", edge, []string{"--config", list, "--network", "classic"}, []string{"--network", "classic", "mainnet, sepolia"}},
+		{"worker: network without a node", []string{"ommer-worker", "--config", list}, noNATS, []string{"networks[0]", "upstreams", "archive"}},
+		{"worker: bad upstream in the list", []string{"ommer-worker", "--config", list, "--network", "sepolia"}, noNATS, []string{"networks[1].upstreams[0]", "http"}},
+		{"worker: upstream beside the list", worker, []string{"--config", list}, []string{"--upstream", "networks[0]"}},
+		{"serve: blocks beside the list", serve, []string{"--config", list, "--blocks", list}, []string{"--blocks", "--networks"}},
+		{"serve: blocks of another chain", serve, []string{"--network", "mainnet"}, []string{"--network", "mainnet is chain 1", "chain 1337"}},
 		{"worker: bad name", worker, []string{"--name", "a.b"}, []string{"--name", "letters"}},
 		{"serve: bad key", serve, []string{"--dev-key", "short"}, []string{"--dev-key", "8 to 64"}},
 		{"worker: missing archive", worker, []string{"--archive", missing}, []string{"--archive", missing}},

@@ -6,46 +6,47 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/ommer/ommer/bus"
 	"github.com/ommer/ommer/bus/keys"
+	"github.com/ommer/ommer/bus/networks"
 	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/edge"
 	"github.com/ommer/ommer/edge/certs"
-	"github.com/ommer/ommer/schema"
 )
 
 // Config is what a Daemon is made from.
 type Config struct {
 	Options
-	Certs   *certs.Store // for HTTPS
-	Name    string       // of the node: one token of letters, digits, - and _
-	Network string
-	Zone    process.Token // empty: workers anywhere are alike
-	Bus     bus.Flags
-	DevKey  string // a key that is accepted as it is, beside those of the registry
-	Log     *slog.Logger
-	Admin   *process.Admin
+	Certs    *certs.Store       // for HTTPS
+	Name     string             // of the node: one token of letters, digits, - and _
+	Networks []networks.Network // one at least
+	Zone     process.Token      // empty: workers anywhere are alike
+	Bus      bus.Flags
+	DevKey   string // a key that is accepted as it is, beside those of the registry
+	Log      *slog.Logger
+	Admin    *process.Admin
 }
 
 // Daemon is an edge and its ways to the bus.
 type Daemon struct {
-	links  []*bus.Link
-	keys   *keys.Directory
-	client *bus.Client
-	node   *edge.Node
-	certs  *certs.Store // nil without HTTPS
-	log    *slog.Logger
+	links   []*bus.Link
+	keys    *keys.Directory
+	clients []*bus.Client // one per network, over the same links
+	probes  []*probe      // in the same order
+	node    *edge.Node
+	certs   *certs.Store // nil without HTTPS
+	log     *slog.Logger
 
 	reusePort bool        // the node listens when it is ready, not before
 	listening atomic.Bool // for readiness
 
-	probed atomic.Pointer[error] // what came of the last trial lookup
-	ready  chan struct{}         // closed after the first that was answered
+	once  sync.Once
+	ready chan struct{} // closed by it, when lookups are answered
 }
 
 // links is how many connections an edge has to the bus, so that losing one server
@@ -58,7 +59,6 @@ const links = 2
 // and this edge, which knows no keys yet, would refuse what they serve.
 func New(cfg Config) (_ *Daemon, err error) {
 	d := &Daemon{certs: cfg.Certs, log: cfg.Log, reusePort: cfg.ReusePort, ready: make(chan struct{})}
-	d.probed.Store(&errNotProbed)
 	defer func() {
 		if err != nil {
 			d.close()
@@ -84,12 +84,13 @@ func New(cfg Config) (_ *Daemon, err error) {
 			return nil, fmt.Errorf("--dev-key: %w", err)
 		}
 	}
-	d.client, err = bus.NewClient(bus.ClientConfig{
-		Links: d.links, Network: cfg.Network, Zone: string(cfg.Zone), Timeout: cfg.Timeouts.Lookup,
-		Logger: cfg.Log, Registerer: cfg.Admin.Registry,
-	})
-	if err != nil {
-		return nil, err
+	var asked []edge.Network
+	for _, n := range cfg.Networks {
+		client, err := d.join(cfg, n.Name)
+		if err != nil {
+			return nil, err
+		}
+		asked = append(asked, edge.Network{Name: n.Name, Hosts: n.Hosts, Resolver: client})
 	}
 	var config *tls.Config
 	if d.certs != nil {
@@ -97,7 +98,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 	}
 	d.node, err = edge.New(edge.Config{
 		HTTPS: string(cfg.HTTPS), HTTP: string(cfg.HTTP), TLS: config, ReusePort: cfg.ReusePort,
-		Keys: d.keys, Network: cfg.Network, Resolver: d.client,
+		Keys: d.keys, Network: asked[0].Name, Resolver: asked[0].Resolver, Others: asked[1:],
 		Limits: cfg.Limits, Timeouts: cfg.Timeouts, Overload: cfg.Overload,
 		Logger: cfg.Log, Registerer: cfg.Admin.Registry,
 	})
@@ -107,7 +108,6 @@ func New(cfg Config) (_ *Daemon, err error) {
 	node.Store(d.node)
 	cfg.Admin.Check("nats", d.linked)
 	cfg.Admin.Check("keys", d.loaded)
-	cfg.Admin.Check("lookup", func() error { return *d.probed.Load() })
 	cfg.Admin.Check("overload", d.node.Overloaded)
 	if cfg.ReusePort {
 		cfg.Admin.Check("listeners", d.listens)
@@ -115,10 +115,30 @@ func New(cfg Config) (_ *Daemon, err error) {
 	return d, nil
 }
 
+// join makes the client that asks the workers of a network, and has its lookups tried.
+func (d *Daemon) join(cfg Config, network string) (*bus.Client, error) {
+	scope, log := cfg.Admin.Scope(network), cfg.Log
+	if len(cfg.Networks) > 1 {
+		log = log.With("network", network)
+	}
+	client, err := bus.NewClient(bus.ClientConfig{
+		Links: d.links, Network: network, Zone: string(cfg.Zone), Timeout: cfg.Timeouts.Lookup,
+		Logger: log, Registerer: scope.Registerer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := newProbe(client, d.links)
+	d.clients, d.probes = append(d.clients, client), append(d.probes, p)
+	scope.Check("lookup", p.ready)
+	return client, nil
+}
+
 // Node is the edge itself.
 func (d *Daemon) Node() *edge.Node { return d.node }
 
-// WaitReady waits until a lookup was answered; false when ctx ended first.
+// WaitReady waits until a lookup was answered, and each network's was or could not be;
+// false when ctx ended first.
 func (d *Daemon) WaitReady(ctx context.Context) bool {
 	select {
 	case <-d.ready:
@@ -139,7 +159,9 @@ func (d *Daemon) Reload() {
 func (d *Daemon) Run(ctx context.Context) error {
 	beside, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { d.probe(beside) })
+	for _, p := range d.probes {
+		wg.Go(func() { p.run(beside, d.tried) })
+	}
 	if d.certs != nil {
 		wg.Go(func() { _ = d.certs.Run(beside) }) // ends with beside, always well
 	}
@@ -171,9 +193,18 @@ func (d *Daemon) serve(ctx context.Context) error {
 	return d.node.Run(ctx)
 }
 
+// tried looks whether those can go on who wait for the edge to be ready.
+func (d *Daemon) tried() {
+	answered := slices.ContainsFunc(d.probes, func(p *probe) bool { return p.answered.Load() })
+	open := slices.ContainsFunc(d.probes, func(p *probe) bool { return !p.tried.Load() })
+	if answered && !open && d.loaded() == nil {
+		d.once.Do(func() { close(d.ready) })
+	}
+}
+
 func (d *Daemon) close() {
-	if d.client != nil {
-		d.client.Close()
+	for _, c := range d.clients {
+		c.Close()
 	}
 	if d.keys != nil {
 		d.keys.Close()
@@ -206,54 +237,4 @@ func (d *Daemon) listens() error {
 		return errors.New("not bound before a lookup was answered")
 	}
 	return nil
-}
-
-var errNotProbed = errors.New("no lookup has been tried yet")
-
-// How often a trial lookup is made, and how long it may take.
-const (
-	probeUnready = 250 * time.Millisecond
-	probeReady   = time.Second
-	probeTimeout = 2 * time.Second
-	// probeFailures is how many fail in a row before an edge that was ready no longer
-	// is: one worker of several that hangs must not take all edges out of a balancer.
-	probeFailures = 3
-)
-
-// probe asks for an uncle of the latest block again and again: an edge is ready
-// when that is answered, whatever the answer. Workers that have an archive and no node
-// answer that they do not have the block.
-func (d *Daemon) probe(ctx context.Context) {
-	question, answeredBefore := schema.Question{Block: schema.Tagged(schema.Latest)}, false
-	for failed := 0; ; {
-		answered := make(chan schema.Answer, 1)
-		d.client.Resolve(question, time.Now().Add(probeTimeout),
-			schema.ReceiverFunc(func(a schema.Answer) { answered <- a }))
-		var err error
-		pause := probeReady
-		if a := <-answered; a.Err != nil && a.Err.Code != schema.Pruned { // always comes: by the deadline at the latest
-			err, pause = fmt.Errorf("a trial lookup failed: %w", a.Err), probeUnready
-			for _, l := range d.links {
-				if refused := l.Refused(); refused != "" {
-					err = fmt.Errorf("%w; %s", err, refused)
-					break
-				}
-			}
-			failed++
-		} else {
-			failed = 0
-		}
-		if err == nil || !answeredBefore || failed >= probeFailures {
-			d.probed.Store(&err)
-		}
-		if err == nil && d.loaded() == nil && !answeredBefore {
-			answeredBefore = true
-			close(d.ready)
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
-	}
 }

@@ -1,19 +1,23 @@
-// Package daemon assembles a worker process: two links to the bus, the upstream
+// Package daemon assembles the workers of a process, one per network: two links to the bus, the upstream
 // nodes, the archive, the pool that answers from them, and the server that puts the
 // pool on the bus. The binary ommer-worker is a thin main around it, and the
 // all-in-one server runs one beside an edge.
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/ommer/ommer/bus"
 	"github.com/ommer/ommer/bus/actor"
 	"github.com/ommer/ommer/bus/process"
+	"github.com/ommer/ommer/schema/network"
 	"github.com/ommer/ommer/workers"
 	"github.com/ommer/ommer/workers/archive"
 	"github.com/ommer/ommer/workers/upstream"
@@ -24,8 +28,8 @@ type Options struct {
 	Upstream    []upstream.URL `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first. Behind a # each may have terms of its own, joined by &: priority=N, nodes of the same one share the work; weight=W, its part of it; rps=CALLS per second at most; in-flight=N requests at a time, default 4; batch=BLOCKS in one of them, default 32."`
 	Verify      string         `enum:"on,off" default:"on" help:"Whether blocks and uncles of nodes are proved by their hashes (on, the default), or believed (off): then a node that lies, or mixes up two blocks, has its uncles passed on to callers and kept. It saves some microseconds of computing per block."`
 	Archive     []string       `placeholder:"PATH,..." type:"path" help:"History to look into before nodes are asked: files that 'ommer archive build' has made, era1 files, or folders of them. Without --upstream it is all that is answered from."`
-	CacheBytes  int64          `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks. Default ${default}; 0 means the same."`
-	MaxInFlight int            `placeholder:"N" default:"32768" help:"Lookups at a time; more are refused at once, so that another worker can take them. Default ${default}; 0 means the same."`
+	CacheBytes  int64          `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks; several networks get equal parts. Default ${default}; 0 means the same."`
+	MaxInFlight int            `placeholder:"N" default:"32768" help:"Lookups at a time, of each network; more are refused at once, so that another worker can take them. Default ${default}; 0 means the same."`
 	MaxWait     time.Duration  `placeholder:"DURATION" default:"5ms" help:"How long lookups may stand in line before they are begun, or sent to a node. When all of them have waited for longer for a while, new ones are refused until the line is shorter, so that another worker can take them. Default ${default}; 0 means the same; with an hour there is no bound in effect."`
 }
 
@@ -41,7 +45,7 @@ func (o Options) Validate() error {
 type Config struct {
 	Options
 	Name    string // of the worker: one token of letters, digits, - and _
-	Network string
+	Network network.Network
 	Zone    string // where it is, a token or empty
 	Bus     bus.Flags
 	Log     *slog.Logger
@@ -74,12 +78,14 @@ func New(cfg Config) (_ *Daemon, err error) {
 			_ = d.close(context.Background()) // nobody has asked yet
 		}
 	}()
-	source, err := d.source(cfg)
+	scope := cfg.Admin.Scope(cfg.Network.Name)
+	source, err := d.source(cfg, scope.Registerer)
 	if err != nil {
 		return nil, err
 	}
 	d.pool, err = workers.New(workers.Config{
-		Source: source, CacheBytes: cfg.CacheBytes, MaxWait: cfg.MaxWait, Logger: cfg.Log, Registerer: cfg.Admin.Registry,
+		Source: source, CacheBytes: cfg.CacheBytes, MaxWait: cfg.MaxWait, Merged: cfg.Network.Merged,
+		Logger: cfg.Log, Registerer: scope.Registerer,
 	})
 	if err != nil {
 		return nil, err
@@ -90,41 +96,45 @@ func New(cfg Config) (_ *Daemon, err error) {
 		return nil, process.Usage{Err: err} // the configuration is the only thing that can be wrong
 	}
 	d.server, err = bus.NewServer(bus.ServerConfig{
-		Links: d.links, Network: cfg.Network, Resolver: d.pool,
+		Links: d.links, Network: cfg.Network.Name, Resolver: d.pool,
 		WorkerID: cfg.Name, Zone: cfg.Zone, Version: process.Version(),
 		Ready: d.pool.Ready, Figures: func() any { return d.pool.Figures() },
-		MaxInFlight: cfg.MaxInFlight, Logger: cfg.Log, Registerer: cfg.Admin.Registry,
+		MaxInFlight: cfg.MaxInFlight, Logger: cfg.Log, Registerer: scope.Registerer,
 	})
 	if err != nil {
 		return nil, err
 	}
-	cfg.Admin.Check("worker_bus", func() error {
+	scope.Check("worker_bus", func() error {
 		if missing := d.server.Missing(); missing != "" {
 			return errors.New(missing)
 		}
 		return nil
 	})
 	if d.nodes != nil {
-		cfg.Admin.Check("upstream", d.nodes.Ready)
+		scope.Check("upstream", d.nodes.Ready)
 	}
 	actors := actor.Page{d.pool.Actors()}
 	if d.nodes != nil {
 		actors = append(actors, d.nodes.Actors())
 	}
-	cfg.Admin.Handle("GET /actors", actors)
+	scope.Handle("GET /actors", actors)
 	return d, nil
 }
 
 // source opens what the worker answers from: an archive, nodes, or the one before the
-// others. They have to be of one chain.
-func (d *Daemon) source(cfg Config) (workers.Source, error) {
+// others. They have to be of one chain, which is that of the network where it is known.
+func (d *Daemon) source(cfg Config, reg prometheus.Registerer) (workers.Source, error) {
 	var err error
-	var chain archive.Chain
+	chain := cfg.Network.ChainID
 	if len(cfg.Archive) > 0 {
 		if d.files, err = archive.OpenSet(context.Background(), cfg.Archive, cfg.Log); err != nil {
 			return nil, process.Usage{Err: fmt.Errorf("--archive: %w", err)}
 		}
-		chain = d.files.Chain()
+		of := d.files.Chain().ID
+		if chain != 0 && of != 0 && of != chain {
+			return nil, process.Usage{Err: fmt.Errorf("--archive: it is of chain %d, and the network %s is chain %d", of, cfg.Network.Name, chain)}
+		}
+		chain = cmp.Or(chain, of)
 	}
 	var source workers.Source // a nil *upstream.Set would not be nil in it
 	if len(cfg.Upstream) > 0 || d.files == nil {
@@ -132,7 +142,10 @@ func (d *Daemon) source(cfg Config) (workers.Source, error) {
 		for i, u := range cfg.Upstream {
 			urls[i] = string(u)
 		}
-		d.nodes, err = upstream.New(upstream.Config{URLs: urls, ChainID: chain.ID, MaxWait: cfg.MaxWait, Believe: cfg.Verify == "off", Logger: cfg.Log, Registerer: cfg.Admin.Registry})
+		d.nodes, err = upstream.New(upstream.Config{
+			URLs: urls, ChainID: chain, Finality: cfg.Network.Finality, MaxWait: cfg.MaxWait, Believe: cfg.Verify == "off",
+			Logger: cfg.Log, Registerer: reg,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +157,7 @@ func (d *Daemon) source(cfg Config) (workers.Source, error) {
 	if d.files == nil {
 		return source, nil
 	}
-	return workers.NewArchived(workers.ArchivedConfig{Files: d.files, Next: source, Logger: cfg.Log, Registerer: cfg.Admin.Registry})
+	return workers.NewArchived(workers.ArchivedConfig{Files: d.files, Next: source, Logger: cfg.Log, Registerer: reg})
 }
 
 // Uncled is the number of a block in the archive that has uncles, for examples; false
@@ -155,6 +168,9 @@ func (d *Daemon) Uncled() (uint64, bool) {
 	}
 	return d.files.Uncled()
 }
+
+// Asks says whether there are nodes to ask, not an archive alone.
+func (d *Daemon) Asks() bool { return d.nodes != nil }
 
 // leaveTimeout bounds how long questions in flight may take when the worker stops.
 const leaveTimeout = 12 * time.Second

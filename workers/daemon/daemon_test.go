@@ -17,6 +17,7 @@ import (
 	"github.com/ommer/ommer/bus/embedded"
 	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/schema"
+	"github.com/ommer/ommer/schema/network"
 	"github.com/ommer/ommer/workers/upstream"
 	"github.com/ommer/ommer/workers/upstream/upstreamtest"
 )
@@ -39,7 +40,7 @@ func startWorker(t *testing.T) (d *Daemon, nats string, admin *process.Admin) {
 		t.Fatal(err)
 	}
 	d, err = New(Config{
-		Options: Options{Upstream: []upstream.URL{upstream.URL(node.URL)}}, Name: "w", Network: "test",
+		Options: Options{Upstream: []upstream.URL{upstream.URL(node.URL)}}, Name: "w", Network: network.Named("test"),
 		Bus: bus.Flags{NATS: []bus.URL{bus.URL(server.URL())}}, Log: log, Admin: admin,
 	})
 	if err != nil {
@@ -142,7 +143,7 @@ func TestActorsPage(t *testing.T) {
 	}
 	_, metrics := get(t, admin, "/metrics")
 	for _, name := range []string{"crashes_total", "restarts_total"} {
-		if line := `ommer_actor_` + name + `{actor="` + crashed.Name + `",system="workers"} 1`; !strings.Contains(metrics, line) {
+		if line := `ommer_actor_` + name + `{actor="` + crashed.Name + `",network="test",system="workers"} 1`; !strings.Contains(metrics, line) {
 			t.Errorf("no %s in /metrics", line)
 		}
 	}

@@ -20,6 +20,9 @@ type Config struct {
 	// ChainID is the chain that every node must serve. Default: that of the first
 	// node that answers.
 	ChainID uint64
+	// Finality is how many blocks deep a block is taken for final, for a chain whose
+	// nodes do not tell of finalized blocks. 0: what they tell.
+	Finality uint64
 
 	// Believe takes nodes at their word: hashes are not computed, so that a false header
 	// or uncle is passed on, and swapped ones. Missing ones are seen all the same.

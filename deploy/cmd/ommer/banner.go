@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 
+	"github.com/ommer/ommer/bus/networks"
 	"github.com/ommer/ommer/schema"
 )
 
@@ -15,6 +17,7 @@ type banner struct {
 	https, http   net.Addr // nil for none
 	admin, nats   string
 	key, certFile string // certFile is empty unless it is self-signed
+	networks      networks.List
 	example       schema.Question
 }
 
@@ -34,6 +37,18 @@ func (b banner) print(w io.Writer) {
 		row("WS", "ws://"+local(b.http)+"/ws/v3/"+b.key)
 	}
 	row("API key", b.key)
+	if len(b.networks) > 1 {
+		for i, n := range b.networks {
+			by := "for a Host header of " + strings.Join(n.Hosts, ", ")
+			switch {
+			case i == 0:
+				by = "for any other Host header"
+			case len(n.Hosts) == 0:
+				by = "not reached: it has no hosts"
+			}
+			row("network", n.Name+", "+by)
+		}
+	}
 	row("NATS", b.nats)
 	if b.admin != "" {
 		row("admin", "http://"+b.admin+"/readyz")

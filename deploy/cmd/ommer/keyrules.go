@@ -20,7 +20,7 @@ type keyRules struct {
 	Rate     *number `env:"-" placeholder:"N" help:"Calls per second that each edge lets through. Default: any number."`
 	Burst    *number `env:"-" placeholder:"N" help:"Calls that each edge lets through at once after a pause. Default: as many as --rate."`
 	Origins  *list   `env:"-" placeholder:"ORIGIN,..." help:"Web pages that may use the key, for example https://app.example,https://*.app.example. Whoever names no origin, as programs do, is refused then. Default: everybody."`
-	Networks *list   `env:"-" placeholder:"NAME,..." help:"Networks on which the key is good, as edges name them with --network. Default: all."`
+	Networks *list   `env:"-" placeholder:"NAME,..." help:"Networks on which the key is good, as edges name them with --network or --networks. Default: all."`
 	Methods  *list   `env:"-" placeholder:"NAME,..." help:"Methods that may be called, beside rpc.discover. Default: all."`
 	MaxConns *number `env:"-" placeholder:"N" help:"WebSockets that may be open at a time on each edge. A lower number closes none that is open. Default: the edge's --limit-conns-per-key."`
 }

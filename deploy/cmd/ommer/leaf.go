@@ -30,8 +30,8 @@ func (s *serve) names() (edge, worker string) {
 	return string(cmp.Or(s.Name, process.DefaultName("edge"))), string(cmp.Or(s.Name, process.DefaultName("worker")))
 }
 
-// develops says whether the development node runs: when there is no other to ask, and
-// no archive, and no workers of a cluster, who would not know its chain.
+// develops says whether the development node runs: when there is no other to ask, no
+// list of networks, no archive, and no workers of a cluster, who would not know its chain.
 func (s *serve) develops() bool {
-	return len(s.Worker.Upstream) == 0 && (s.Blocks != "" || len(s.Leaf.URLs)+len(s.Worker.Archive) == 0)
+	return len(s.Worker.Upstream)+len(s.Serves.Networks) == 0 && (s.Blocks != "" || len(s.Leaf.URLs)+len(s.Worker.Archive) == 0)
 }

@@ -33,7 +33,7 @@ func run(args []string, std streams) int {
 		Description:  "Answers Ethereum uncle lookups over JSON-RPC.",
 		AdminDefault: "127.0.0.1:9090",
 		Out:          std.out, Err: std.err,
-		Vars: kong.Vars{"data": dataDir()},
+		Vars: kong.Vars{"data": dataDir(), "network": defaultNetwork},
 	})
 	if err == nil {
 		err = ctx.Run(std)

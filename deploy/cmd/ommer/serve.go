@@ -10,6 +10,7 @@ import (
 	"github.com/ommer/ommer/bus"
 	"github.com/ommer/ommer/bus/embedded"
 	registry "github.com/ommer/ommer/bus/keys"
+	"github.com/ommer/ommer/bus/networks"
 	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/deploy/devnode"
 	"github.com/ommer/ommer/edge"
@@ -20,6 +21,9 @@ import (
 	workerd "github.com/ommer/ommer/workers/daemon"
 	"github.com/ommer/ommer/workers/upstream"
 )
+
+// defaultNetwork is what serve names its chain when it is not told, whichever that is.
+const defaultNetwork = "local"
 
 // serve is the all-in-one server.
 type serve struct {
@@ -32,9 +36,9 @@ type serve struct {
 	DevKey  registry.Static `placeholder:"KEY" help:"API key that is accepted as it is, 8 to 64 of A-Z a-z 0-9 . _ ~ -. Default: one that is made once and kept in the data folder."`
 	Data    string          `placeholder:"DIR" default:"${data}" type:"path" help:"Folder for the NATS store, the certificate and the key. Default ${default}."`
 	NATS    process.Addr    `name:"nats-listen" placeholder:"ADDR" default:"127.0.0.1:4222" help:"Address of the embedded NATS server; it has no password, keep it private. Default ${default}."`
-	Network process.Token   `default:"local" help:"Name of the network on the bus."`
 	Name    process.Token   `placeholder:"NAME" help:"Name of the edge and of the worker on the bus, letters, digits, - and _. A leaf has the name that its user on the cluster is made for. Default: the host's name and the process id."`
 	Leaf    leaf            `embed:"" group:"Joining a cluster as a leaf node:"`
+	Serves  networks.Flags  `embed:"" group:"Networks:"`
 
 	Limits   edge.Limits     `embed:"" prefix:"limit-" group:"Limits of what one client, or all of them, can make the edge hold (0 means the default):"`
 	Timeouts edge.Timeouts   `embed:"" prefix:"timeout-" group:"Time-outs (0 means the default):"`
@@ -45,8 +49,15 @@ type serve struct {
 
 // Run implements the command.
 func (s *serve) Run(std streams) (err error) {
-	if s.Blocks != "" && len(s.Worker.Upstream) > 0 {
+	switch {
+	case s.Blocks != "" && len(s.Worker.Upstream) > 0:
 		return process.Usage{Err: errors.New("--blocks is for the development node, which does not run with --upstream")}
+	case s.Blocks != "" && len(s.Serves.Networks) > 0:
+		return process.Usage{Err: errors.New("--blocks is for the development node, which does not run with --networks")}
+	}
+	serves, err := s.Serves.Chosen(defaultNetwork)
+	if err != nil {
+		return err
 	}
 	log := s.Process.Logger(std.err)
 	if err := os.MkdirAll(s.Data, 0o700); err != nil {
@@ -105,27 +116,30 @@ func (s *serve) Run(std streams) (err error) {
 		if err != nil {
 			return process.Usage{Err: fmt.Errorf("--blocks: %w", err)}
 		}
+		if of := serves[0]; of.ChainID != 0 && of.ChainID != node.ChainID() {
+			_ = node.Close() // nobody has asked it
+			return process.Usage{Err: fmt.Errorf("--network: %s is chain %d, and the development node has blocks of chain %d", of.Name, of.ChainID, node.ChainID())}
+		}
 		s.Worker.Upstream = []upstream.URL{upstream.URL(node.URL())}
 		if number, ok := node.Uncled(); ok {
 			example.Block = schema.Number(number)
 		}
 		parts = append(parts, process.Part{Name: "devnode", Run: node.Run})
 	}
-	if len(s.Worker.Upstream)+len(s.Worker.Archive) > 0 {
-		worker, err := workerd.New(workerd.Config{
-			Options: s.Worker, Name: workerName, Network: string(s.Network), Zone: edgeName,
-			Bus: inner, Log: log.With("part", "worker"), Admin: admin,
-		})
-		if err != nil {
-			return err
-		}
-		if number, ok := worker.Uncled(); ok && len(s.Worker.Upstream) == 0 {
+	workers, err := workerd.NewWorkers(workerd.Config{
+		Options: s.Worker, Name: workerName, Zone: edgeName, Bus: inner, Log: log.With("part", "worker"), Admin: admin,
+	}, serves, len(s.Leaf.URLs) > 0)
+	if err != nil {
+		return err
+	}
+	if len(workers) > 0 {
+		if number, ok := workers[0].Uncled(); ok && !workers[0].Asks() {
 			example.Block = schema.Number(number)
 		}
-		parts = append(parts, process.Part{Name: "worker", Run: worker.Run})
+		parts = append(parts, process.Part{Name: "worker", Run: workers.Run})
 	}
 	front, err := edged.New(edged.Config{
-		Options: options, Certs: store, Name: edgeName, Network: string(s.Network), Zone: process.Token(edgeName),
+		Options: options, Certs: store, Name: edgeName, Networks: serves, Zone: process.Token(edgeName),
 		Bus: inner, DevKey: key, Log: log.With("part", "edge"), Admin: admin,
 	})
 	if err != nil {
@@ -138,7 +152,7 @@ func (s *serve) Run(std streams) (err error) {
 		}
 		banner{
 			https: front.Node().HTTPS(), http: front.Node().HTTP(), admin: admin.Addr(), nats: nats.URL(),
-			key: key, certFile: certFile, example: example,
+			key: key, certFile: certFile, networks: serves, example: example,
 		}.print(std.out)
 		<-ctx.Done()
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/ommer/ommer/bus"
+	"github.com/ommer/ommer/bus/networks"
 	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/edge/daemon"
 )
@@ -19,13 +20,16 @@ import (
 type options struct {
 	Edge    daemon.Options  `embed:""`
 	Bus     bus.Flags       `embed:"" group:"NATS:"`
+	Asks    networks.Flags  `embed:"" group:"Networks whose workers are asked:"`
 	Process process.Options `embed:""`
 
 	Name    process.Token    `placeholder:"NAME" help:"Name of this edge on the bus: letters, digits, - and _. Default: the host's name and the process id."`
-	Network process.Token    `default:"mainnet" help:"Network whose workers are asked."`
 	Zone    process.Token    `placeholder:"NAME" help:"Where this edge is, such as a region: while workers with the same --zone are ready only they are asked."`
 	Version kong.VersionFlag `env:"-" help:"Print the version and exit."`
 }
+
+// defaultNetwork is what is asked for when no network is given.
+const defaultNetwork = "mainnet"
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -40,7 +44,12 @@ func serve(args []string, stdout, stderr io.Writer) error {
 		Description:  "Serves JSON-RPC over HTTPS and WebSocket on /v3/<API_KEY> and /ws/v3/<API_KEY>, and asks the workers on NATS.",
 		AdminDefault: "127.0.0.1:9091",
 		Out:          stdout, Err: stderr,
+		Vars: kong.Vars{"network": defaultNetwork},
 	})
+	if err != nil {
+		return err
+	}
+	asks, err := o.Asks.Chosen(defaultNetwork)
 	if err != nil {
 		return err
 	}
@@ -66,7 +75,7 @@ func serve(args []string, stdout, stderr io.Writer) error {
 		o.Name = process.DefaultName("edge")
 	}
 	d, err := daemon.New(daemon.Config{
-		Options: o.Edge, Certs: certs, Name: string(o.Name), Network: string(o.Network), Zone: o.Zone, Bus: o.Bus, Log: log, Admin: admin,
+		Options: o.Edge, Certs: certs, Name: string(o.Name), Networks: asks, Zone: o.Zone, Bus: o.Bus, Log: log, Admin: admin,
 	})
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("%w (edges that all have --reuseport share it)", err)
@@ -74,7 +83,7 @@ func serve(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log.Info("edge starts", "version", process.Version(), "name", o.Name, "network", o.Network,
+	log.Info("edge starts", "version", process.Version(), "name", o.Name, "network", networks.List(asks),
 		"https", process.AddrString(d.Node().HTTPS()), "http", process.AddrString(d.Node().HTTP()), "admin", admin.Addr())
 	p := process.Process{Log: log, Admin: admin, StopAfter: o.Process.StopAfter, Reload: d.Reload}
 	return p.Run(context.Background(), process.Part{Name: "edge", Run: d.Run})
