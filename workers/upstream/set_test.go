@@ -216,23 +216,24 @@ func TestLimits(t *testing.T) {
 	if _, _, err := s.Block(ctxFor(t, 10*time.Second), schema.Number(5)); err != nil {
 		t.Fatal(err)
 	}
-	held := make(chan struct{})
-	node.Handle(func(w http.ResponseWriter, r *http.Request, node http.Handler) {
-		<-held
-		node.ServeHTTP(w, r)
-	})
+	release := hold(t, node)
 	results := make(chan error, 5)
-	for range cap(results) {
-		go func() {
-			_, _, err := s.Block(ctxFor(t, 10*time.Second), schema.Number(5))
-			results <- err
-		}()
+	ask := func(n int) {
+		for range n {
+			go func() {
+				_, _, err := s.Block(ctxFor(t, 20*time.Second), schema.Number(5))
+				results <- err
+			}()
+		}
 	}
-	eventually(t, func() bool { return s.nodes[0].waiting.Load() == 3 && s.nodes[0].flights.Load() == 2 })
+	ask(2)
+	eventually(t, func() bool { return s.nodes[0].flights.Load() == 2 })
+	ask(3)
+	eventually(t, func() bool { return s.nodes[0].waiting.Load() == 3 })
 	if _, _, err := s.Block(ctxFor(t, 10*time.Second), schema.Number(5)); !errors.Is(err, ErrOverloaded) {
 		t.Errorf("beyond the limit: %v, want ErrOverloaded", err)
 	}
-	close(held)
+	release()
 	for range cap(results) {
 		if err := <-results; err != nil {
 			t.Errorf("within the limit: %v", err)
