@@ -326,6 +326,39 @@ func TestLostInTheQueueGroup(t *testing.T) {
 	}
 }
 
+// A worker that is heard all the time, but not from its home any more, is as silent as one
+// that says nothing: what it was asked is asked elsewhere.
+func TestHomeFallsSilent(t *testing.T) {
+	f := newFleet(t, 2, bus.ClientConfig{Shards: 1}) // so that hedges save four of them
+	w := f.workers[0]
+	w.will(swallow)
+	w.change(func(l *bus.Load) { l.Home = false })
+	stop := make(chan struct{})
+	var talking sync.WaitGroup
+	talking.Go(func() {
+		tick := time.NewTicker(time.Millisecond) // more often than the client looks who is silent
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				w.announce()
+			case <-stop:
+				return
+			}
+		}
+	})
+	defer talking.Wait()
+	defer close(stop)
+	var all []*one
+	for n := range uint64(200) {
+		all = append(all, ask(t, f, schema.Question{Block: schema.Number(n)}, patience))
+	}
+	for _, o := range all {
+		o.want(schema.OK)
+	}
+	f.wantKnown(t, 1)
+}
+
 // When nobody answers, asking again must not make it worse.
 func TestOutageIsNotAmplified(t *testing.T) {
 	f := newFleet(t, 3, bus.ClientConfig{})
