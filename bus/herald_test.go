@@ -159,6 +159,12 @@ func (f *fleet) retries(t testing.TB, reason string) float64 {
 	return counter(t, f.reg, "ommer_bus_ask_retries_total", reason)
 }
 
+// copies is how many questions the client has made of others because time went by: a
+// machine that stalls has some of them.
+func (f *fleet) copies(t testing.TB) int64 {
+	return int64(f.retries(t, "slow") + f.retries(t, "worker-lost"))
+}
+
 // where asks for blocks one after another, and says who answered.
 func (f *fleet) where(t testing.TB, blocks int) (by []string) {
 	t.Helper()

@@ -61,14 +61,14 @@ func TestProcessesStartInAnyOrder(t *testing.T) {
 	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{edge}})
 	first := ask(t, c, byNumber, patience)
 	first.want(schema.NoWorkers) // after the time that a lost link may take
-	if first.took < time.Second || first.took > 5*time.Second {
+	if first.took < time.Second || first.took > patience/2 {
 		t.Errorf("without NATS: took %v", first.took)
 	}
-	again := ask(t, c, byNumber, patience)
-	again.want(schema.NoWorkers)
-	if again.took > 500*time.Millisecond {
-		t.Errorf("and again: took %v", again.took)
-	}
+	eventually(t, "and again, at once", func() bool {
+		again := ask(t, c, byNumber, patience)
+		again.want(schema.NoWorkers)
+		return again.took < 500*time.Millisecond
+	})
 	if got := c.Missing(); !strings.Contains(got, "not connected to NATS at nats://"+addr) {
 		t.Errorf("missing: %q", got)
 	}
@@ -119,21 +119,20 @@ func TestServerRestartUnderLoad(t *testing.T) {
 
 func TestQuestionsWaitForALostServer(t *testing.T) {
 	addr := freeAddr(t)
-	srv, err := embedded.New(embedded.Config{Addr: addr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := startNATS(t, embedded.Config{Addr: addr})
 	newFixedServer(t, srv.URL(), nil)
 	link := dial(t, "e", srv.URL())
 	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{link}})
-	srv.Close()
-	eventually(t, "the link is down", func() bool { return !link.Up() })
-	o := ask(t, c, byNumber, patience)
-	startNATS(t, embedded.Config{Addr: addr})
-	o.want(schema.OK)
-	if o.took > 1500*time.Millisecond { // at 2 s it would be given up
-		t.Errorf("took %v", o.took)
-	}
+	steadily(t, func() (wrong string) { // it has to be back within 2 s
+		srv.Close()
+		eventually(t, "the link is down", func() bool { return !link.Up() })
+		o := ask(t, c, byNumber, patience)
+		srv = startNATS(t, embedded.Config{Addr: addr})
+		if a := o.wait(); a.Err != nil {
+			return a.Err.Error()
+		}
+		return ""
+	})
 }
 
 // cluster starts two servers that know each other.
@@ -168,7 +167,7 @@ func TestLostLinkIsReplacedByTheOther(t *testing.T) {
 	for range 400 {
 		in = append(in, ask(t, c, byNumber, patience))
 	}
-	eventually(t, "all are held", func() bool { return len(fixed.Waiting()) == 400 })
+	eventually(t, "all are held", func() bool { return len(fixed.Waiting()) >= 400 })
 	lost := make(chan struct{})
 	down := sync.OnceFunc(func() { close(lost) })
 	viaA.Watch(func(up bool) {
@@ -262,7 +261,10 @@ func TestSilentServerIsLeft(t *testing.T) {
 	newFixedServer(t, srv.URL(), nil)
 	f := newFreezer(t, strings.TrimPrefix(srv.URL(), "nats://"))
 	frozen := dial(t, "ef", "nats://"+f.ln.Addr().String())
-	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{frozen, dial(t, "e", srv.URL())}})
+	var log logBuffer
+	c := newClient(t, bus.ClientConfig{
+		Links: []*bus.Link{frozen, dial(t, "e", srv.URL())}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	for range 32 {
 		ask(t, c, byNumber, patience).want(schema.OK)
 	}
@@ -271,14 +273,12 @@ func TestSilentServerIsLeft(t *testing.T) {
 	for range 200 {
 		in = append(in, ask(t, c, byNumber, patience))
 	}
-	slowest := time.Duration(0)
 	for _, o := range in {
 		o.want(schema.OK)
-		slowest = max(slowest, o.took)
 	}
-	if slowest > 2500*time.Millisecond { // the connection's own pings take 3 s
-		t.Errorf("the slowest took %v", slowest)
-	}
+	eventually(t, "it was not the connection's own pings that found out", func() bool {
+		return strings.Contains(log.String(), "bus server is silent")
+	})
 }
 
 func TestLinkWatchAndClose(t *testing.T) {
