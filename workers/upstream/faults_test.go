@@ -87,7 +87,7 @@ func TestFaultyNodes(t *testing.T) {
 		fault func(n *upstreamtest.Node)
 		want  error
 	}{
-		{"hung", whole(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) { <-r.Context().Done() }), ErrUnreachable},
+		{"hangs", whole(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) { <-r.Context().Done() }), ErrUnreachable},
 		{"hangs in the body", whole(func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 			_, _ = w.Write([]byte(`[{"jsonrpc":`))
 			_ = http.NewResponseController(w).Flush()
@@ -183,18 +183,23 @@ func TestFaultyNodes(t *testing.T) {
 		}, ErrUntrue},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			selectors := []schema.Selector{schema.Number(5), schema.BlockHash(schema.Hash(chain[5].Hash()))}
 			if tt.name == anotherBlock {
 				selectors = selectors[:1]
 			}
 			faulty, sound := upstreamtest.Start(t, chain), upstreamtest.Start(t, chain)
 			tt.fault(faulty)
-			cfg := Config{ChainID: upstreamtest.ChainID, MaxResponse: 256 << 10, CallTimeout: 300 * time.Millisecond}
+			cfg := Config{ChainID: upstreamtest.ChainID, MaxResponse: 256 << 10}
+			enough := 10 * time.Second
+			if strings.HasPrefix(tt.name, "hangs") { // what comes from others may take its time
+				cfg.CallTimeout, enough = time.Second, 500*time.Millisecond
+			}
 
 			cfg.URLs = []string{faulty.URL}
 			alone := newSet(t, cfg)
 			for _, sel := range selectors {
-				_, found, err := alone.Block(ctxFor(t, 500*time.Millisecond), sel)
+				_, found, err := alone.Block(ctxFor(t, enough), sel)
 				if found || !errors.Is(err, tt.want) {
 					t.Errorf("%v, alone: found %v, %v; want %v", sel, found, err, tt.want)
 				}
@@ -208,7 +213,7 @@ func TestFaultyNodes(t *testing.T) {
 			cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 			backed := newSet(t, cfg)
 			for _, sel := range selectors {
-				b, found, err := backed.Block(ctxFor(t, 5*time.Second), sel)
+				b, found, err := backed.Block(ctxFor(t, 10*time.Second), sel)
 				if err != nil || !found {
 					t.Fatalf("%v, with a sound node: found %v, %v", sel, found, err)
 				}
