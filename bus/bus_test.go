@@ -100,6 +100,33 @@ func steadily(t *testing.T, try func() (wrong string)) {
 	t.Error("each time: ", wrong)
 }
 
+// stalls says whether this process has been held up since, as long as one that judges by
+// silence is: what has to happen before something else may come after it then.
+func stalls(t *testing.T) func() bool {
+	t.Helper()
+	var held atomic.Bool
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(bus.LoadInterval / 10)
+		defer tick.Stop()
+		for last := time.Now(); ; {
+			select {
+			case <-tick.C:
+			case <-stop:
+				return
+			}
+			now := time.Now()
+			if now.Sub(last) > bus.LoadInterval {
+				held.Store(true)
+			}
+			last = now
+		}
+	})
+	t.Cleanup(func() { close(stop); wg.Wait() })
+	return held.Load
+}
+
 // one is the Receiver of one answer; a second answer fails the test.
 type one struct {
 	t     testing.TB
