@@ -166,6 +166,7 @@ func (g *gate) Resolve(q schema.Question, deadline time.Time, to schema.Receiver
 // before any batch of the crowd is, though the crowd has asked for fifty times what the
 // worker can hold. In the end the crowd has its answers, too.
 func TestCrowd(t *testing.T) {
+	t.Parallel()
 	const hogs, honest, rounds, capacity = 50, 20, 20, 1024
 	for _, tt := range []struct {
 		name      string

@@ -26,6 +26,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
 const testKey = "test-key-0123456789"
 
 // uncles is what is known: block n has the uncle "uncle n.0".
@@ -147,7 +150,7 @@ func (f *fixture) dial(t testing.TB, secure bool) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	return c
 }
 
@@ -221,10 +224,23 @@ func TestPipelineLeavesInOrder(t *testing.T) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); {
+	for end := time.Now().Add(patience); !ok(); {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 		time.Sleep(time.Millisecond) // between looks at the condition
 	}
+}
+
+// steadily expects try to find nothing wrong, and has it try several times: a machine that
+// stalls makes the test a client that is too slow.
+func steadily(t *testing.T, try func() (wrong string)) {
+	t.Helper()
+	wrong := ""
+	for range 10 {
+		if wrong = try(); wrong == "" {
+			return
+		}
+	}
+	t.Error("each time: ", wrong)
 }
