@@ -3,17 +3,15 @@ package bus_test
 import (
 	"maps"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/ommer/ommer/bus"
 )
 
 func TestLinksApart(t *testing.T) {
-	a, b := cluster(t)
-	closed := sync.OnceFunc(a.Close)
-	t.Cleanup(closed)
-	links, err := bus.DialApart(bus.LinkConfig{Name: "e", URLs: []string{a.URL(), b.URL()}}, 2)
+	t.Parallel()
+	n := natsCluster(t, 2)
+	links, err := bus.DialApart(bus.LinkConfig{Name: "e", URLs: []string{n[0].ClientURL(), n[1].ClientURL()}}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,18 +29,18 @@ func TestLinksApart(t *testing.T) {
 		}
 		return slices.Sorted(maps.Keys(seen))
 	}
-	both := []string{"a", "b"}
+	both := []string{"n0", "n1"}
 	eventually(t, "one link on each", func() bool { return slices.Equal(servers(), both) })
 	for _, l := range links { // one of them goes to the other's server
-		if l.NATS().ConnectedServerName() == "a" {
+		if l.NATS().ConnectedServerName() == "n0" {
 			if err := l.NATS().ForceReconnect(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	eventually(t, "one link on each again", func() bool { return links[0].Up() && links[1].Up() && slices.Equal(servers(), both) })
-	closed()
+	n[0].Shutdown()
 	eventually(t, "both on the one that is left", func() bool {
-		return links[0].Up() && links[1].Up() && slices.Equal(servers(), []string{"b"})
+		return links[0].Up() && links[1].Up() && slices.Equal(servers(), []string{"n1"})
 	})
 }

@@ -39,6 +39,7 @@ func counter(t testing.TB, reg *prometheus.Registry, name, label string) float64
 }
 
 func TestSilentWorkerTimesOutAtTheDeadline(t *testing.T) {
+	t.Parallel()
 	srv := startNATS(t, embedded.Config{})
 	worker(t, srv.URL(), func(int, *nats.Msg) []byte { return nil })
 	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", srv.URL())}})
@@ -55,6 +56,7 @@ func TestSilentWorkerTimesOutAtTheDeadline(t *testing.T) {
 }
 
 func TestNoWorkersFailsFast(t *testing.T) {
+	t.Parallel()
 	srv := startNATS(t, embedded.Config{})
 	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", srv.URL())}})
 	var all []*one

@@ -91,6 +91,7 @@ func TestGoneWorkerIsReplaced(t *testing.T) {
 // With all of them gone the queue group is the last resort, and then the answer is
 // that there are none.
 func TestAllWorkersGone(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 2, bus.ClientConfig{})
 	for _, w := range f.workers {
 		w.nc.Close()
@@ -105,6 +106,7 @@ func TestAllWorkersGone(t *testing.T) {
 }
 
 func TestRefusedByOne(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		code   schema.Code
 		refuse int // how many of three

@@ -12,6 +12,7 @@ import (
 
 // When nobody answers, asking again must not make it worse.
 func TestOutageIsNotAmplified(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 3, bus.ClientConfig{})
 	for _, w := range f.workers {
 		w.will(swallow)
@@ -42,6 +43,7 @@ func TestOutageIsNotAmplified(t *testing.T) {
 
 // A slow answer is not waited for, and both answers make one.
 func TestHedge(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 2, bus.ClientConfig{})
 	var held atomic.Int64
 	for _, w := range f.workers {
@@ -73,6 +75,7 @@ func TestHedge(t *testing.T) {
 // A hedge that is lost as well is not the end, while there is credit: a shard begins with
 // four.
 func TestHedgeAgain(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 3, bus.ClientConfig{Shards: 1})
 	var mu sync.Mutex
 	copies := map[uint64]int{}

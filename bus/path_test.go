@@ -13,11 +13,11 @@ import (
 // A NATS server that hangs is found by its silence, and what it holds is asked over
 // another link.
 func TestHungServer(t *testing.T) {
-	a, b := cluster(t)
-	t.Cleanup(a.Close)
-	f := newFreezer(t, strings.TrimPrefix(a.URL(), "nats://"))
-	links := []*bus.Link{dial(t, "e", "nats://"+f.ln.Addr().String()), dial(t, "e", b.URL())}
-	newHerald(t, b.URL(), "w0")
+	t.Parallel()
+	n := natsCluster(t, 2)
+	f := newFreezer(t, strings.TrimPrefix(n[0].ClientURL(), "nats://"))
+	links := []*bus.Link{dial(t, "e", "nats://"+f.ln.Addr().String()), dial(t, "e", n[1].ClientURL())}
+	newHerald(t, n[1].ClientURL(), "w0")
 	c := newClient(t, bus.ClientConfig{Links: links})
 	eventually(t, "the worker is known", func() bool { return len(c.Ranked()) == 1 })
 	eventually(t, "answers", func() bool { return ask(t, c, byNumber, patience).wait().Err == nil })
@@ -40,6 +40,7 @@ func TestHungServer(t *testing.T) {
 // The servers hear both the client and the worker, but no longer each other: questions
 // take the link by which they get to the worker's home.
 func TestCutBetweenServers(t *testing.T) {
+	t.Parallel()
 	a, b := startNATS(t, embedded.Config{}), startNATS(t, embedded.Config{})
 	links := []*bus.Link{dial(t, "e", a.URL()), dial(t, "e", b.URL())}
 	home, far := newHerald(t, b.URL(), "w0"), newHerald(t, a.URL(), "w0") // as if a were joined to b

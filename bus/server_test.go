@@ -172,6 +172,7 @@ func (f resolverFunc) Resolve(q schema.Question, d time.Time, to schema.Receiver
 // as fast as they are answered. It takes them slower than they come and answers
 // later from elsewhere, so that it leaves with questions in every place.
 func TestLeaveUnderLoad(t *testing.T) {
+	t.Parallel()
 	for name, ids := range map[string][2]string{"queue group": {}, "by worker": {"stayer", "leaver"}} {
 		t.Run(name, func(t *testing.T) {
 			srv := startNATS(t, embedded.Config{})
@@ -207,6 +208,7 @@ func TestLeaveUnderLoad(t *testing.T) {
 // TestLeavingWorkerKeepsItsQuestions: what the last worker still has is answered by
 // it, although new questions find nobody.
 func TestLeavingWorkerKeepsItsQuestions(t *testing.T) {
+	t.Parallel()
 	srv := startNATS(t, embedded.Config{})
 	fixed := schematest.NewFixed(known)
 	t.Cleanup(fixed.Stop)

@@ -11,6 +11,7 @@ import (
 )
 
 func TestHungWorkerIsLeft(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 2, bus.ClientConfig{})
 	f.where(t, 100)
 	f.workers[0].hang()
@@ -34,6 +35,7 @@ func TestHungWorkerIsLeft(t *testing.T) {
 
 // A worker that may have lost what it was asked says so, and is asked again.
 func TestLostQuestionsAreAskedAgain(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*bus.Load){
 		"connection": func(l *bus.Load) { l.Epoch++ },
 		"restart":    func(l *bus.Load) { l.Instance = "2" },
@@ -88,6 +90,7 @@ func TestQuestionsFollowAWorkerThatMoves(t *testing.T) {
 // What the queue group was asked, because no worker could be reached at home, is asked
 // again when one can.
 func TestLostInTheQueueGroup(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 2, bus.ClientConfig{})
 	for _, w := range f.workers {
 		w.change(func(l *bus.Load) { l.Home = false })
@@ -112,6 +115,7 @@ func TestLostInTheQueueGroup(t *testing.T) {
 // A worker that is heard all the time, but not from its home any more, is as silent as one
 // that says nothing: what it was asked is asked elsewhere.
 func TestHomeFallsSilent(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 2, bus.ClientConfig{Shards: 1}) // so that hedges save four of them
 	w := f.workers[0]
 	w.will(swallow)
@@ -144,6 +148,7 @@ func TestHomeFallsSilent(t *testing.T) {
 
 // Workers that are heard, but not from their homes, are asked in the queue group.
 func TestNoWayHome(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 2, bus.ClientConfig{})
 	for _, w := range f.workers {
 		if err := w.direct.Unsubscribe(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 // Those in the client's zone are asked while there are any.
 func TestZone(t *testing.T) {
+	t.Parallel()
 	url := startNATS(t, embedded.Config{}).URL()
 	near, far := newHerald(t, url, "near"), newHerald(t, url, "far")
 	near.change(func(l *bus.Load) { l.Zone = "here" })
@@ -32,6 +33,7 @@ func TestZone(t *testing.T) {
 
 // When the only worker of a zone hangs, or answers nothing, those of others are asked.
 func TestZoneOfOne(t *testing.T) {
+	t.Parallel()
 	for name, fail := range map[string]func(*herald){
 		"hangs":           (*herald).hang,
 		"answers nothing": func(h *herald) { h.will(swallow) },
