@@ -20,6 +20,7 @@ import (
 	"github.com/ommer/ommer/bus/keys"
 	"github.com/ommer/ommer/edge"
 	"github.com/ommer/ommer/edge/certs"
+	"github.com/ommer/ommer/edge/overload"
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/schema/schematest"
 )
@@ -66,6 +67,7 @@ func start(t testing.TB, change func(*edge.Config)) *fixture {
 	cfg := edge.Config{
 		HTTPS: "127.0.0.1:0", HTTP: "127.0.0.1:0", TLS: config,
 		Keys: dir, Resolver: f.resolver, Logger: slog.New(slog.DiscardHandler),
+		Overload: overload.Limits{Off: true}, // what a slow machine would have it refuse is not what most tests ask for
 	}
 	if change != nil {
 		change(&cfg)
