@@ -87,13 +87,13 @@ func (f *fleet) heard(l *clientLink, m *nats.Msg) {
 			p.shunned.Store(0)
 		}
 	}
-	if ready := f.isReady(p, now); ready != p.ready || p.ready && p.zone != load.Zone {
-		f.rank(now)
-	}
-	again := p.silent && p.ready
+	again := p.silent && load.Home && p.load.State == Ready
 	if again {
 		p.silent = false
 		f.c.log.Info("worker is heard again", "worker", p.name)
+	}
+	if p.askable() != p.ready || p.ready && p.zone != load.Zone {
+		f.rank()
 	}
 	f.mu.Unlock()
 	if lost {
@@ -113,17 +113,12 @@ func (f *fleet) risen(l *clientLink) {
 	}
 }
 
-// isReady says whether a worker can be asked itself.
-func (f *fleet) isReady(p *peer, now int64) bool {
-	return p.load.State == Ready && now-p.reached() <= int64(silence)
-}
-
 // rank makes a new ranking if other workers can be asked than before.
-func (f *fleet) rank(now int64) {
+func (f *fleet) rank() {
 	var near, far []*peer
 	for _, name := range slices.Sorted(maps.Keys(f.peers)) {
 		p := f.peers[name]
-		p.ready, p.zone = f.isReady(p, now), p.load.Zone
+		p.ready, p.zone = p.askable(), p.load.Zone
 		switch {
 		case !p.ready:
 		case p.zone == f.c.zone:
@@ -157,14 +152,14 @@ func (f *fleet) look(now int64) {
 		// Not all of them hang at the same moment: it is the bus, or this process.
 		lost = nil
 	} else if len(lost) > 0 {
+		for _, p := range lost {
+			p.silent = true
+		}
 		// If they are heard only from links that are not their homes the ranking may be
 		// empty now: the queue group can be reached there.
-		f.rank(now)
+		f.rank()
 	}
 	dead := f.judge(now)
-	for _, p := range lost {
-		p.silent = true
-	}
 	for name, p := range f.peers {
 		p.decay(now)
 		if now-p.heard > int64(forgetAfter) && p.asked.Load() == 0 && !slices.Contains(f.ranking.Load().peers, p) {

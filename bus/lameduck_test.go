@@ -1,48 +1,20 @@
 package bus_test
 
 import (
-	"net"
-	"net/url"
 	"testing"
-	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/ommer/ommer/bus"
 	"github.com/ommer/ommer/schema"
 )
 
-// startPair starts two servers that know each other and can be told to stop slowly.
-func startPair(t *testing.T) (a, b *server.Server) {
-	t.Helper()
-	routes := []*url.URL{{Scheme: "nats", Host: freeAddr(t)}, {Scheme: "nats", Host: freeAddr(t)}}
-	start := func(i int, name string) *server.Server {
-		host, port := hostPort(t, routes[i].Host)
-		s, err := server.NewServer(&server.Options{
-			ServerName: name, Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
-			LameDuckDuration: 10 * time.Second, LameDuckGracePeriod: 5 * time.Second,
-			Cluster: server.ClusterOpts{Name: "c", Host: host, Port: port},
-			Routes:  []*url.URL{routes[1-i]},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Start()
-		if !s.ReadyForConnections(patience) {
-			t.Fatal("no connections")
-		}
-		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-		return s
-	}
-	return start(0, "a"), start(1, "b")
-}
-
 // A server that says that it is about to stop is left before it does, and after it has
 // brought the answers that were to come.
 func TestLameDuck(t *testing.T) {
-	a, b := startPair(t)
-	links := []*bus.Link{dial(t, "e", a.ClientURL()), dial(t, "e", b.ClientURL())}
-	w := newHerald(t, b.ClientURL(), "w0")
-	f := &fleet{Client: newClient(t, bus.ClientConfig{Links: links})}
+	t.Parallel()
+	n := natsCluster(t, 2)
+	work := links(t, "e", n[0], n[1])
+	w := newHerald(t, n[1].ClientURL(), "w0")
+	f := &fleet{Client: newClient(t, bus.ClientConfig{Links: work})}
 	f.wantKnown(t, 1)
 	eventually(t, "answers", func() bool { return ask(t, f, byNumber, patience).wait().Err == nil })
 	asked, released := w.asked.Load(), make(chan struct{})
@@ -54,11 +26,11 @@ func TestLameDuck(t *testing.T) {
 		all = append(all, ask(t, f, byNumber, patience))
 	}
 	eventually(t, "all were asked", func() bool { return w.asked.Load() >= asked+10 })
-	go a.LameDuckShutdown()
+	go n[0].LameDuckShutdown()
 	eventually(t, "the next question goes another way", func() bool { return f.Lame(0) })
 	w.will(w.answer)
 	ask(t, f, byNumber, patience).want(schema.OK)
-	if !links[0].Up() {
+	if !work[0].Up() {
 		t.Error("the link was given up with answers to come")
 	}
 	close(released)
@@ -66,7 +38,7 @@ func TestLameDuck(t *testing.T) {
 		o.want(schema.OK)
 	}
 	eventually(t, "the link is on the other server", func() bool {
-		return links[0].Up() && links[0].NATS().ConnectedServerName() == "b"
+		return work[0].Up() && work[0].NATS().ConnectedServerName() == n[1].Name()
 	})
 	t.Logf("11 questions became %d", w.asked.Load()-asked) // more where the machine stalls
 	ask(t, f, byNumber, patience).want(schema.OK)
@@ -75,11 +47,12 @@ func TestLameDuck(t *testing.T) {
 // Clients for several networks over the same links leave together: one is enough to have
 // the link connect elsewhere, and what another has asked over it is asked again.
 func TestLameDuckOfTwoClients(t *testing.T) {
-	a, b := startPair(t)
-	links := []*bus.Link{dial(t, "e", a.ClientURL()), dial(t, "e", b.ClientURL())}
-	w := newHerald(t, b.ClientURL(), "w0")
-	f := &fleet{Client: newClient(t, bus.ClientConfig{Links: links})}
-	other, err := bus.NewClient(bus.ClientConfig{Links: links, Network: "another"}) // has nobody to ask, and nothing to wait for
+	t.Parallel()
+	n := natsCluster(t, 2)
+	work := links(t, "e", n[0], n[1])
+	w := newHerald(t, n[1].ClientURL(), "w0")
+	f := &fleet{Client: newClient(t, bus.ClientConfig{Links: work})}
+	other, err := bus.NewClient(bus.ClientConfig{Links: work, Network: "another"}) // has nobody to ask, and nothing to wait for
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,9 +68,9 @@ func TestLameDuckOfTwoClients(t *testing.T) {
 		all = append(all, ask(t, f, byNumber, patience))
 	}
 	eventually(t, "all were asked", func() bool { return w.asked.Load() >= asked+10 })
-	go a.LameDuckShutdown()
+	go n[0].LameDuckShutdown()
 	eventually(t, "the link is on the other server", func() bool {
-		return links[0].Up() && links[0].NATS().ConnectedServerName() == "b"
+		return work[0].Up() && work[0].NATS().ConnectedServerName() == n[1].Name()
 	})
 	close(released)
 	for _, o := range all {
@@ -107,16 +80,7 @@ func TestLameDuckOfTwoClients(t *testing.T) {
 	for range 100 { // in which the first client has had its turn as well
 		ask(t, f, byNumber, patience).want(schema.OK)
 	}
-	if n := links[0].NATS().Stats().Reconnects; n != 1 {
+	if n := work[0].NATS().Stats().Reconnects; n != 1 {
 		t.Errorf("the link has connected anew %d times, want once", n)
 	}
-}
-
-func hostPort(t *testing.T, addr string) (string, int) {
-	t.Helper()
-	a, err := net.ResolveTCPAddr("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a.IP.String(), a.Port
 }

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -104,10 +105,12 @@ func startSlowly(t *testing.T) (*slowly, *bus.Server, string) {
 func TestAnswersLeaveTogether(t *testing.T) {
 	srv := startNATS(t, embedded.Config{})
 	startInstant(t, srv.URL())
-	come := askTogether(t, srv.URL(), 5)
-	if got := next(t, come); len(got) != 5 {
-		t.Errorf("%d answers in the first message, want all 5", len(got))
-	}
+	steadily(t, func() (wrong string) {
+		if got := next(t, askTogether(t, srv.URL(), 5)); len(got) != 5 {
+			return fmt.Sprintf("%d answers in the first message, want all 5", len(got))
+		}
+		return ""
+	})
 }
 
 // An answer does not wait for one that takes long.

@@ -98,6 +98,7 @@ func TestService(t *testing.T) {
 
 // Who asks for statistics without end gets some, and questions are answered.
 func TestServiceIsBounded(t *testing.T) {
+	t.Parallel()
 	srv := startNATS(t, embedded.Config{})
 	newFixedServer(t, srv.URL(), nil)
 	nc, err := nats.Connect(srv.URL())

@@ -25,9 +25,9 @@ type peer struct {
 	// What follows is touched under the fleet's mutex.
 	load    Load
 	heard   int64     // when it last said something, from its home or not, ns since the client's start
-	ready   bool      // it said so, and was not silent when the ranking was made
+	ready   bool      // it was askable when the ranking was made
 	zone    string    // as it was then
-	silent  bool      // that it says nothing was logged
+	silent  bool      // nothing comes from its home: only fleet.look says so, and asks others what it was asked
 	logged  time.Time // when it was last logged that a path to it is dead; the watcher's own
 	decayed int64     // when took was last made smaller
 }
@@ -44,6 +44,9 @@ type path struct {
 
 // leads says whether questions get to the worker over a link.
 func (p *peer) leads(l *clientLink) bool { return len(p.paths) == 0 || !p.paths[l.number].dead.Load() }
+
+// askable says whether the worker can be asked itself. The fleet's mutex is held.
+func (p *peer) askable() bool { return p.load.State == Ready && !p.silent }
 
 // reached is when something last came from the worker's home, on any link.
 func (p *peer) reached() (at int64) {

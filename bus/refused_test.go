@@ -59,6 +59,7 @@ func TestWorkerOfTheWrongUser(t *testing.T) {
 }
 
 func TestTwoWorkersOfOneName(t *testing.T) {
+	t.Parallel()
 	srv := startNATS(t, embedded.Config{})
 	fixed := schematest.NewFixed(known)
 	t.Cleanup(fixed.Stop)

@@ -120,11 +120,7 @@ func TestServerShedsOverItsLimit(t *testing.T) {
 		in = append(in, ask(t, c, byNumber, patience))
 	}
 	eventually(t, "all are held", func() bool { return s.InFlight() == 10 })
-	o := ask(t, c, byNumber, patience)
-	o.want(schema.Overloaded)
-	if o.took > time.Second {
-		t.Errorf("took %v", o.took)
-	}
+	ask(t, c, byNumber, patience).want(schema.Overloaded)
 	if got := counter(t, reg, "ommer_bus_questions_total", "overloaded"); got != 2 {
 		t.Errorf("refused %v times, want twice: it is tried once more", got)
 	}
@@ -142,19 +138,26 @@ func TestServerDoesNotAnswerLate(t *testing.T) {
 		to  schema.Receiver
 		due time.Time
 	}
-	stubborn := make(chan late, 1)
+	stubborn := make(chan late, 100)
 	s := newServer(t, bus.ServerConfig{
 		Links: []*bus.Link{dial(t, "w", srv.URL())}, Registerer: reg,
 		Resolver: resolverFunc(func(_ schema.Question, due time.Time, to schema.Receiver) { stubborn <- late{to, due} }),
 	})
 	leaveAtEnd(t, s)
 	c := newClient(t, bus.ClientConfig{Links: []*bus.Link{dial(t, "e", srv.URL())}, Registerer: reg})
-	ask(t, c, byNumber, 30*time.Millisecond).want(schema.Timeout)
-	l := <-stubborn
-	eventually(t, "the worker's deadline is over", func() bool { return time.Now().After(l.due) })
-	l.to.Answered(okAnswer)
-	if got := counter(t, reg, "ommer_bus_questions_total", "expired"); got != 1 {
-		t.Errorf("%v expired", got)
+	asked := 0
+	eventually(t, "the worker is asked", func() bool {
+		ask(t, c, byNumber, 30*time.Millisecond).want(schema.Timeout)
+		asked = len(stubborn)
+		return asked > 0
+	})
+	for range asked {
+		l := <-stubborn
+		eventually(t, "the worker's deadline is over", func() bool { return time.Now().After(l.due) })
+		l.to.Answered(okAnswer)
+	}
+	if got := counter(t, reg, "ommer_bus_questions_total", "expired"); got != float64(asked) {
+		t.Errorf("%v expired of %d", got, asked)
 	}
 	if got := s.InFlight(); got != 0 {
 		t.Errorf("%d in flight", got)
@@ -169,6 +172,7 @@ func (f resolverFunc) Resolve(q schema.Question, d time.Time, to schema.Receiver
 // as fast as they are answered. It takes them slower than they come and answers
 // later from elsewhere, so that it leaves with questions in every place.
 func TestLeaveUnderLoad(t *testing.T) {
+	t.Parallel()
 	for name, ids := range map[string][2]string{"queue group": {}, "by worker": {"stayer", "leaver"}} {
 		t.Run(name, func(t *testing.T) {
 			srv := startNATS(t, embedded.Config{})
@@ -204,6 +208,7 @@ func TestLeaveUnderLoad(t *testing.T) {
 // TestLeavingWorkerKeepsItsQuestions: what the last worker still has is answered by
 // it, although new questions find nobody.
 func TestLeavingWorkerKeepsItsQuestions(t *testing.T) {
+	t.Parallel()
 	srv := startNATS(t, embedded.Config{})
 	fixed := schematest.NewFixed(known)
 	t.Cleanup(fixed.Stop)

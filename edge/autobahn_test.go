@@ -60,6 +60,7 @@ var autobahnExcluded = []struct {
 const autobahnTotal = 517
 
 func TestAutobahn(t *testing.T) {
+	t.Parallel()
 	all := autobahnCases()
 	left, seen, grades := autobahnTotal-len(all), map[string]bool{}, map[string]int{}
 	for _, x := range autobahnExcluded {

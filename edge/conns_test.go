@@ -125,6 +125,7 @@ func TestConnsOfKey(t *testing.T) {
 // them in their handshake. What is counted is never more than there may be, and
 // nothing in the end.
 func TestConnsOfKeyLeakNothing(t *testing.T) {
+	t.Parallel()
 	const clients, each, most = 32, 75, 8
 	k := startKeyed(t, func(c *edge.Config) { c.Timeouts.Header, c.Timeouts.Body = 20*time.Millisecond, 20*time.Millisecond })
 	key, _ := k.create(t, keys.Settings{MaxConns: most})

@@ -20,11 +20,15 @@ import (
 	"github.com/ommer/ommer/bus/keys"
 	"github.com/ommer/ommer/edge"
 	"github.com/ommer/ommer/edge/certs"
+	"github.com/ommer/ommer/edge/overload"
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/schema/schematest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
 
 const testKey = "test-key-0123456789"
 
@@ -63,6 +67,7 @@ func start(t testing.TB, change func(*edge.Config)) *fixture {
 	cfg := edge.Config{
 		HTTPS: "127.0.0.1:0", HTTP: "127.0.0.1:0", TLS: config,
 		Keys: dir, Resolver: f.resolver, Logger: slog.New(slog.DiscardHandler),
+		Overload: overload.Limits{Off: true}, // what a slow machine would have it refuse is not what most tests ask for
 	}
 	if change != nil {
 		change(&cfg)
@@ -147,7 +152,7 @@ func (f *fixture) dial(t testing.TB, secure bool) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	return c
 }
 
@@ -221,10 +226,23 @@ func TestPipelineLeavesInOrder(t *testing.T) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); {
+	for end := time.Now().Add(patience); !ok(); {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 		time.Sleep(time.Millisecond) // between looks at the condition
 	}
+}
+
+// steadily expects try to find nothing wrong, and has it try several times: a machine that
+// stalls makes the test a client that is too slow.
+func steadily(t *testing.T, try func() (wrong string)) {
+	t.Helper()
+	wrong := ""
+	for range 10 {
+		if wrong = try(); wrong == "" {
+			return
+		}
+	}
+	t.Error("each time: ", wrong)
 }

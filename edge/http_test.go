@@ -217,6 +217,7 @@ func TestHalfClosedClientIsAnswered(t *testing.T) {
 }
 
 func TestTimeouts(t *testing.T) {
+	t.Parallel()
 	short := func(c *edge.Config) {
 		c.Timeouts.Header, c.Timeouts.Body, c.Timeouts.Idle = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
 	}
@@ -231,35 +232,42 @@ func TestTimeouts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			transports(t, func(t *testing.T, secure bool) {
 				t.Parallel()
-				c := f.dial(t, secure)
-				io.WriteString(c, tt.sent)
-				got, err := io.ReadAll(c) // until it is closed
-				if line, _, _ := strings.Cut(string(got), "\r\n"); line != tt.want || err != nil {
-					t.Errorf("got %q %v, want %q", line, err, tt.want)
-				}
+				steadily(t, func() (wrong string) {
+					c := f.dial(t, secure)
+					io.WriteString(c, tt.sent)
+					got, err := io.ReadAll(c) // until it is closed
+					if line, _, _ := strings.Cut(string(got), "\r\n"); line != tt.want || err != nil {
+						return fmt.Sprintf("got %q %v, want %q", line, err, tt.want)
+					}
+					return ""
+				})
 			})
 		})
 	}
 	t.Run("a byte at a time", func(t *testing.T) {
 		t.Parallel()
-		c := f.dial(t, false)
-		go func() {
-			for i := range head {
-				if _, err := c.Write([]byte{head[i]}); err != nil {
-					return
+		steadily(t, func() (wrong string) {
+			c := f.dial(t, false)
+			go func() {
+				for i := range head {
+					if _, err := c.Write([]byte{head[i]}); err != nil {
+						return
+					}
+					time.Sleep(20 * time.Millisecond) // the slow client
 				}
-				time.Sleep(20 * time.Millisecond) // the slow client
+			}()
+			got, _ := io.ReadAll(c)
+			if !strings.HasPrefix(string(got), "HTTP/1.1 408 ") {
+				return fmt.Sprintf("got %q", got)
 			}
-		}()
-		got, _ := io.ReadAll(c)
-		if !strings.HasPrefix(string(got), "HTTP/1.1 408 ") {
-			t.Errorf("got %q", got)
-		}
+			return ""
+		})
 	})
 }
 
 // Header and body have a time each.
 func TestTimeoutOfEachPart(t *testing.T) {
+	t.Parallel()
 	head := post(testKey, lookup(1, 1))
 	for _, tt := range []struct {
 		name, sent   string
@@ -270,11 +278,14 @@ func TestTimeoutOfEachPart(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := start(t, func(c *edge.Config) { c.Timeouts.Header, c.Timeouts.Body = tt.header, tt.body })
-			c := f.dial(t, false)
-			io.WriteString(c, tt.sent)
-			if got, err := io.ReadAll(c); !strings.HasPrefix(string(got), "HTTP/1.1 408 ") || err != nil {
-				t.Errorf("got %q %v, want 408", got, err)
-			}
+			steadily(t, func() (wrong string) {
+				c := f.dial(t, false)
+				io.WriteString(c, tt.sent)
+				if got, err := io.ReadAll(c); !strings.HasPrefix(string(got), "HTTP/1.1 408 ") || err != nil {
+					return fmt.Sprintf("got %q %v, want 408", got, err)
+				}
+				return ""
+			})
 		})
 	}
 }
@@ -304,6 +315,7 @@ func TestStopAnswersWhatIsInFlight(t *testing.T) {
 
 // An unread answer must not cost others anything, and must not stay for ever.
 func TestClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	f := start(t, func(c *edge.Config) { c.Timeouts.Write = 500 * time.Millisecond })
 	c := f.dial(t, false)
 	gone := make(chan struct{})

@@ -15,6 +15,7 @@ import (
 // TestLeavesAfterAnAnswer stops an edge that shares its port while a client is
 // connected that has asked for nothing.
 func TestLeavesAfterAnAnswer(t *testing.T) {
+	t.Parallel()
 	for name, connect := range map[string]func(t *testing.T, f *fixture) net.Conn{
 		"fresh": func(t *testing.T, f *fixture) net.Conn { return f.dial(t, false) },
 		"TLS":   func(t *testing.T, f *fixture) net.Conn { return f.dial(t, true) },

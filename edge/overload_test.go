@@ -173,7 +173,7 @@ func (p *pressed) refused(t *testing.T) bool {
 		return true
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	io.WriteString(c, post(testKey, lookup(1, 1)))
 	_, err = http.ReadResponse(bufio.NewReader(c), nil)
 	return err != nil
@@ -405,7 +405,7 @@ func TestOverloadEndsIdle(t *testing.T) {
 	io.WriteString(inUse, post(testKey, lookup(8, slow)))
 	eventually(t, "a lookup in flight", func() bool { return p.keeper.waiting() == 1 })
 	begun, rest := p.begun(t, lookup(3, 3))
-	idle := make([]net.Conn, 40) // more than end at once
+	idle := make([]net.Conn, 20) // more than end at once
 	for i := range idle {
 		idle[i] = p.dial(t, i%2 == 0)
 	}

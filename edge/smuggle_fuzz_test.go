@@ -140,6 +140,7 @@ func FuzzSmuggling(f *testing.F) {
 
 // TestSmugglingOfManyKinds tries many such streams, always the same.
 func TestSmugglingOfManyKinds(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	random := rand.New(rand.NewPCG(9112, 6455))
 	for _, kind := range []struct {

@@ -208,6 +208,7 @@ func attacks() []attack {
 
 // TestSmuggling: each attack gets what is written beside it, however it is cut.
 func TestSmuggling(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	transports(t, func(t *testing.T, secure bool) {
 		s.secure = secure

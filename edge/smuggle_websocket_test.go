@@ -74,6 +74,7 @@ func frameAttacks() []attack {
 // TestWebSocketSmuggling is TestSmuggling for what comes behind a handshake, together
 // with it or later.
 func TestWebSocketSmuggling(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	transports(t, func(t *testing.T, secure bool) {
 		s.secure = secure

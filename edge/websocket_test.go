@@ -47,7 +47,7 @@ func send(t *testing.T, c *websocket.Conn, message string) {
 
 func receive(t *testing.T, c *websocket.Conn) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	kind, message, err := c.Read(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func receive(t *testing.T, c *websocket.Conn) string {
 
 func receiveClose(t *testing.T, c *websocket.Conn) websocket.StatusCode {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		if _, _, err := c.Read(ctx); err != nil {
@@ -92,7 +92,7 @@ func TestWebSocket(t *testing.T) {
 		if got := receive(t, c); got != "["+answer(2, 4)+"]" {
 			t.Error(got)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		ctx = c.CloseRead(ctx)
 		if err := c.Ping(ctx); err != nil {
@@ -211,24 +211,29 @@ func frame(t *testing.T, r *bufio.Reader) string {
 }
 
 func TestWebSocketPings(t *testing.T) {
+	t.Parallel()
 	f := start(t, func(c *edge.Config) { c.Timeouts.Ping = 300 * time.Millisecond })
-	c, r := f.upgrade(t)
-	if got := frame(t, r); got != "\x89\x00" {
-		t.Fatalf("got %q, want a ping", got)
-	}
-	c.Write([]byte{0x8a, 0x80, 0, 0, 0, 0}) // pong
-	if got := frame(t, r); got != "\x89\x00" {
-		t.Fatalf("got %q, want another ping", got)
-	}
-	if got := frame(t, r); !strings.HasPrefix(got[2:], "\x03\xe9") {
-		t.Errorf("got %q, want a close frame with 1001", got)
-	}
-	if _, err := r.ReadByte(); err != io.EOF {
-		t.Errorf("the connection stays: %v", err)
-	}
+	steadily(t, func() (wrong string) {
+		c, r := f.upgrade(t)
+		if got := frame(t, r); got != "\x89\x00" {
+			return fmt.Sprintf("got %q, want a ping", got)
+		}
+		c.Write([]byte{0x8a, 0x80, 0, 0, 0, 0}) // pong
+		if got := frame(t, r); got != "\x89\x00" {
+			return fmt.Sprintf("got %q, want another ping", got)
+		}
+		if got := frame(t, r); !strings.HasPrefix(got[2:], "\x03\xe9") {
+			return fmt.Sprintf("got %q, want a close frame with 1001", got)
+		}
+		if _, err := r.ReadByte(); err != io.EOF {
+			return fmt.Sprintf("the connection stays: %v", err)
+		}
+		return ""
+	})
 }
 
 func TestWebSocketMessageTimeout(t *testing.T) {
+	t.Parallel()
 	f := start(t, func(c *edge.Config) { c.Timeouts.Body = 300 * time.Millisecond })
 	for name, part := range map[string]string{
 		"half a header":   "\x81",

@@ -49,11 +49,18 @@ func (w *worker) takes(t *testing.T, n float64) {
 // other worker but for an edge's trial lookups.
 func alone(t *testing.T, l *load, n int64, local, other *worker) {
 	t.Helper()
-	mine, theirs := local.taken(t), other.taken(t)
-	l.more(n)
-	mine, theirs = local.taken(t)-mine, other.taken(t)-theirs
-	if mine < float64(n)/2 || theirs > float64(n)/20 {
-		t.Errorf("of %d questions %s took %v, and %s %v; want the local one to take all", n, local.name, mine, other.name, theirs)
+	// While the machine stalls the local one is slow, which edges forget by half in 4 s.
+	for began := time.Now(); ; {
+		mine, theirs := local.taken(t), other.taken(t)
+		l.more(n)
+		mine, theirs = local.taken(t)-mine, other.taken(t)-theirs
+		if mine >= float64(n)/2 && theirs <= float64(n)/20 {
+			return
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Errorf("of %d questions %s took %v, and %s %v; want the local one to take all", n, local.name, mine, other.name, theirs)
+			return
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func TestRun(t *testing.T) {
 			if tt.every == time.Hour {
 				s.Reload()
 			}
-			for end := time.Now().Add(10 * time.Second); served(t, s.TLS(), "a.test") != 2; {
+			for end := time.Now().Add(20 * time.Second); served(t, s.TLS(), "a.test") != 2; {
 				if time.Now().After(end) {
 					t.Fatal("the new certificate is not served")
 				}
