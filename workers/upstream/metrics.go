@@ -62,9 +62,9 @@ func (m *nodeMetrics) observe(d time.Duration) {
 	m.seconds.Observe(d.Seconds())
 }
 
-// registerMetrics registers the metrics of the nodes and returns what takes them
+// registerMetrics registers the metrics of the nodes, and more, and returns what takes them
 // back. A nil registerer takes none.
-func registerMetrics(reg prometheus.Registerer, nodes []*node) (unregister func(), err error) {
+func registerMetrics(reg prometheus.Registerer, nodes []*node, more ...prometheus.Collector) (unregister func(), err error) {
 	if reg == nil {
 		return func() {}, nil
 	}
@@ -77,7 +77,7 @@ func registerMetrics(reg prometheus.Registerer, nodes []*node) (unregister func(
 		Help:    "Time that a node took for a block and its uncles.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 	}, []string{"upstream"})
-	collectors := []prometheus.Collector{lookups, seconds}
+	collectors := append(more, lookups, seconds)
 	for _, n := range nodes {
 		label := prometheus.Labels{"upstream": n.name}
 		n.metrics = &nodeMetrics{lookups.MustCurryWith(label), seconds.With(label)}

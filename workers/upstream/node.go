@@ -14,6 +14,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/ommer/ommer/schema"
 )
 
 // node is one upstream.
@@ -30,6 +32,8 @@ type node struct {
 	health    health
 	latest    atomic.Uint64 // the highest block it has told of, plus one; 0 before
 	finalized atomic.Uint64 // likewise the last finalized one
+	canon     *canon
+	refused   schema.Hash // a head that was not followed, logged once; under canon.mu
 
 	slots   chan struct{} // one value per lookup in flight
 	waiting atomic.Int64
@@ -50,9 +54,9 @@ type connecting struct {
 	err    error       // after done
 }
 
-func newNode(cfg *Config, raw, name string, ch *chain) *node {
+func newNode(cfg *Config, raw, name string, ch *chain, view *canon) *node {
 	n := &node{
-		name: name, url: raw, cfg: cfg, chain: ch, scrub: newScrubber(raw),
+		name: name, url: raw, cfg: cfg, chain: ch, canon: view, scrub: newScrubber(raw),
 		log:   cfg.Logger.With("upstream", name),
 		slots: make(chan struct{}, cfg.InFlight),
 	}

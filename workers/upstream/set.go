@@ -15,6 +15,7 @@ type Set struct {
 	cfg   Config
 	nodes []*node // in order of preference
 	chain chain
+	canon *canon // what they say of their heads
 
 	unregister func() // takes the metrics back
 }
@@ -25,12 +26,12 @@ func New(c Config) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{cfg: cfg}
+	s := &Set{cfg: cfg, canon: newCanon(&cfg)}
 	s.chain.id = cfg.ChainID
 	for i, name := range names(cfg.URLs) {
-		s.nodes = append(s.nodes, newNode(&s.cfg, cfg.URLs[i], name, &s.chain))
+		s.nodes = append(s.nodes, newNode(&s.cfg, cfg.URLs[i], name, &s.chain, s.canon))
 	}
-	if s.unregister, err = registerMetrics(cfg.Registerer, s.nodes); err != nil {
+	if s.unregister, err = registerMetrics(cfg.Registerer, s.nodes, s.canon.collectors()...); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -44,9 +45,15 @@ func New(c Config) (*Set, error) {
 // all that can be reached have to say so, as a node may lag or have dropped the
 // block. When all say so of a finalized number, the error is ErrPruned.
 //
+// A block that the View holds is not asked for: by its hash, or by its number once it is
+// final.
+//
 // The error tells what each node that was asked failed with. Where only nodes that
 // cannot be reached were left, they are asked once more after a short pause.
 func (s *Set) Block(ctx context.Context, sel schema.Selector) (b Block, found bool, err error) {
+	if b, held := s.canon.held(sel); held {
+		return b, true, nil
+	}
 	missing := false
 	var failures asked
 	for round := range 2 {
