@@ -47,8 +47,6 @@ type canon struct {
 	state atomic.Pointer[View] // nil before the first head
 	told  atomic.Int64         // when a node has last told of a block in the view, since start
 
-	reorgs, lastReorg atomic.Uint64 // how many, and how many blocks the last has displaced
-
 	mu    sync.Mutex // of changes of state, and of:
 	heads map[*node]*Placed
 	stood time.Time // when a node was last at the tip
@@ -206,12 +204,13 @@ func (c *canon) adopt(v *View, n *node, branch []*Placed, joined bool) bool {
 	}
 	next := v.with(branch, joined)
 	next.depth = c.depth
+	if displaced > 0 {
+		next.reorgs, next.displaced = next.reorgs+1, displaced
+	}
 	c.state.Store(next)
 	c.stood = now
 	c.told.Store(int64(now.Sub(c.start)))
 	if displaced > 0 {
-		c.reorgs.Add(1)
-		c.lastReorg.Store(displaced)
 		n.log.Info("reorg", "blocks", displaced, "from", v.tip, "to", head.Number)
 	}
 	return true

@@ -36,6 +36,8 @@ type View struct {
 
 	safe, finalized *Placed // nil: none
 	depth           uint64  // Config.Finality
+
+	reorgs, displaced uint64 // so far; blocks that the last one has displaced
 }
 
 // At returns the block that s selects, nil where the View cannot say. By hash it is a
@@ -95,6 +97,10 @@ func (v *View) Safe() (uint64, bool) { return numberOf(v.safe) }
 // Finalized is the number of the finalized block, false when there is none.
 func (v *View) Finalized() (uint64, bool) { return numberOf(v.finalized) }
 
+// Reorgs is how many times blocks were displaced by others since the Set was made, and how
+// many the last time.
+func (v *View) Reorgs() (times, displaced uint64) { return v.reorgs, v.displaced }
+
 func numberOf(p *Placed) (uint64, bool) {
 	if p == nil {
 		return 0, false
@@ -118,7 +124,7 @@ func (v *View) with(branch []*Placed, joined bool) *View {
 	case joined:
 		*next = *v
 	case v != nil: // whether the safe block still is cannot be seen
-		next.finalized = v.finalized
+		next.finalized, next.depth, next.reorgs, next.displaced = v.finalized, v.depth, v.reorgs, v.displaced
 	}
 	for _, p := range branch[:min(len(branch), Window)] {
 		next.blocks[p.Number%Window] = p

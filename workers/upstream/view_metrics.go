@@ -30,9 +30,9 @@ func (c *canon) collectors() []prometheus.Collector {
 		gauge("ommer_upstream_view_age_seconds", "Time since a node has last told of a block of the chain as followed.",
 			func() float64 { return c.age(time.Now()).Seconds() }),
 		gauge("ommer_upstream_last_reorg_blocks", "Blocks that the last reorg has displaced.",
-			func() float64 { return float64(c.lastReorg.Load()) }),
+			number(func(v *View) (uint64, bool) { return v.displaced, true })),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "ommer_upstream_reorgs_total", Help: "Times that blocks of the chain were displaced by others.",
-		}, func() float64 { return float64(c.reorgs.Load()) }),
+		}, number(func(v *View) (uint64, bool) { return v.reorgs, true })),
 	}
 }

@@ -262,6 +262,9 @@ func (n *Node) blockAt(number rpc.BlockNumber) (*types.Block, error) {
 	return n.chain[at], nil
 }
 
+// Render is the object that a Node sends of a block.
+func Render(b *types.Block) map[string]any { return block(b) }
+
 // block renders a block the way RPCMarshalBlock of go-ethereum does, with the hashes
 // of its transactions.
 func block(b *types.Block) map[string]any {
