@@ -30,6 +30,7 @@ type Node struct {
 	Subscriptions atomic.Int64
 
 	server *httptest.Server
+	stop   func()
 
 	mu        sync.Mutex
 	chain     Chain
@@ -78,15 +79,19 @@ func Start(t testing.TB, c Chain) *Node {
 		}
 		node.ServeHTTP(w, r)
 	}))
-	t.Cleanup(func() {
+	n.stop = sync.OnceFunc(func() {
 		calls.Stop() // ends WebSocket connections, which the server below does not know
 		n.server.CloseClientConnections()
 		n.server.Close()
 	})
+	t.Cleanup(n.stop)
 	n.URL = n.server.URL + "/v3/" + Secret
 	n.WSURL = "ws" + strings.TrimPrefix(n.URL, "http")
 	return n
 }
+
+// Stop ends the node before the test does.
+func (n *Node) Stop() { n.stop() }
 
 // SetChain replaces the canonical chain. Blocks of the former one can still be found
 // by their hash.
