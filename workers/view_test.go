@@ -218,7 +218,7 @@ func TestTagsStay(t *testing.T) {
 	ahead.SetFinalized(20)
 	set := newSet(t, ahead.URL, behind.URL)
 	atHead(t, set, chain[:24])
-	eventually(t, "block 20 is final", func() bool { return set.View(time.Now()).Final(20) })
+	eventually(t, "block 20 is safe", func() bool { _, ok := set.View(time.Now()).Safe(); return ok })
 	p := newPool(t, Config{Source: set, CacheBytes: -1})
 	ahead.Stop()
 	eventually(t, "the node is down", func() bool {

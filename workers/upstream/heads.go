@@ -111,10 +111,15 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// look asks for the head and what goes with it, and tells it to the view.
+// look asks for the head, and for what goes with it when it is due, and tells them to
+// the view.
 func (f *follower) look(ctx context.Context) error {
 	n := f.node
-	head, err := f.tagged(ctx, schema.Latest)
+	headers, errs, err := f.tagged(ctx, schema.Latest)
+	if err != nil {
+		return err
+	}
+	head, err := headers[0], errs[0]
 	switch {
 	case errors.Is(err, ErrUnknownFields):
 		n.polled() // it is well; what it says of its head cannot be proved here
@@ -139,21 +144,31 @@ func (f *follower) look(ctx context.Context) error {
 	if f.looks%tagsEvery > 0 {
 		return nil
 	}
-	for _, t := range []schema.Tag{schema.Finalized, schema.Safe} {
-		header, err := f.tagged(ctx, t)
+	return f.lookAtTags(ctx)
+}
+
+// lookAtTags asks for the finalized and the safe block, and tells them to the view.
+func (f *follower) lookAtTags(ctx context.Context) error {
+	n, tags := f.node, []schema.Tag{schema.Finalized, schema.Safe}
+	headers, errs, err := f.tagged(ctx, tags...)
+	if err != nil {
+		return err
+	}
+	for i, t := range tags {
+		header, err := headers[i], errs[i]
 		switch {
 		case errors.Is(err, errNoBlock), errors.Is(err, ErrFailed), errors.Is(err, ErrUnknownFields):
 			continue // a chain without finality, or a node that does not know the tag
 		case err != nil:
 			return err
-		case header.Number.Cmp(head.Number) > 0: // the head has moved on
+		case header.Number.Cmp(f.head.Number) > 0: // the head has moved on
 			f.looks = -1 // ask again at the next look
 			continue
 		}
 		if t == schema.Finalized {
 			n.finalized.Store(header.Number.Uint64() + 1)
 		}
-		if err := f.set.tellTag(ctx, head, t, header); err != nil {
+		if err := f.set.tellTag(ctx, f.head, t, header); err != nil {
 			n.log.Debug("a tag is not followed", "tag", t.String(), "reason", err)
 			f.looks = -1
 		}
@@ -182,17 +197,22 @@ func (f *follower) tell(ctx context.Context) error {
 	return nil
 }
 
-// tagged asks the node for the header of the block that a tag names.
-func (f *follower) tagged(ctx context.Context, t schema.Tag) (*types.Header, error) {
+// tagged asks the node for the headers of the blocks that tags name.
+func (f *follower) tagged(ctx context.Context, tags ...schema.Tag) ([]*types.Header, []error, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.node.cfg.CallTimeout)
 	defer cancel()
-	var raw json.RawMessage
-	batch := []rpc.BatchElem{{Method: "eth_getBlockByNumber", Args: []any{t.String(), false}, Result: &raw}}
-	if err := f.node.call(ctx, batch); err != nil {
-		return nil, err
+	raws, batch := make([]json.RawMessage, len(tags)), make([]rpc.BatchElem, len(tags))
+	for i, t := range tags {
+		batch[i] = rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{t.String(), false}, Result: &raws[i]}
 	}
-	header, _, err := f.node.readBlock(batch[0], raw, schema.Tagged(t))
-	return header, err
+	if err := f.node.call(ctx, batch); err != nil {
+		return nil, nil, err
+	}
+	headers, errs := make([]*types.Header, len(tags)), make([]error, len(tags))
+	for i, t := range tags {
+		headers[i], _, errs[i] = f.node.readBlock(batch[i], raws[i], schema.Tagged(t))
+	}
+	return headers, errs, nil
 }
 
 // wait pauses until the next look is due, and reports whether ctx still lasts.
