@@ -156,20 +156,20 @@ func TestFinalBlockIsAskedOnce(t *testing.T) {
 	}
 }
 
-// TestFinalBlockOutlivesTheView asks by number for a final block of the view, and again
-// when it has left it.
+// TestFinalBlockOutlivesTheView asks by number for a block of the view before and when it
+// is final, and again when it has left the view.
 func TestFinalBlockOutlivesTheView(t *testing.T) {
 	chain := upstreamtest.Generate(upstream.Window+30, upstream.Window+30, "long")
 	node := upstreamtest.Start(t, chain[:24])
-	node.SetFinalized(23)
 	set := &seen{Set: newSet(t, node.URL)}
 	atHead(t, set, chain[:24])
-	eventually(t, "block 23 is final", func() bool { return set.View(time.Now()).Final(23) })
 	p := newPool(t, Config{Source: set})
 	for n := 24; n < len(chain); n += 50 {
 		if got := asked(p, schema.Number(23), 0); got != want(chain, 23, 0) {
 			t.Fatalf("block 23: %.99s", got)
 		}
+		node.SetFinalized(23)
+		eventually(t, "block 23 is final", func() bool { return set.View(time.Now()).Final(23) })
 		node.SetChain(chain[:n])
 		atHead(t, set, chain[:n])
 	}
@@ -178,11 +178,12 @@ func TestFinalBlockOutlivesTheView(t *testing.T) {
 	if at := set.View(time.Now()).At(schema.Number(23)); at != nil {
 		t.Fatal("block 23 is in the view still")
 	}
+	before := set.asked.Load() // once by its hash, once by its number
 	if got := asked(p, schema.Number(23), 0); got != want(chain, 23, 0) {
 		t.Errorf("block 23: %.99s", got)
 	}
-	if got := set.asked.Load(); got != 1 {
-		t.Errorf("the source was asked %d times, want once", got)
+	if got := set.asked.Load(); before > 2 || got > before {
+		t.Errorf("the source was asked %d times, and then %d more", before, got-before)
 	}
 }
 
