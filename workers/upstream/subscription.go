@@ -48,7 +48,7 @@ func (s *subscription) read(ctx context.Context, sub *rpc.ClientSubscription, ra
 			case s.heads <- struct{}{}:
 			default: // there is news already
 			}
-		case <-sub.Err():
+		case <-sub.Err(): //nolint:errcheck // whatever the reason, it has ended
 			return
 		case <-ctx.Done():
 			return // the connection is closed next

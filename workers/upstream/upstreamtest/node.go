@@ -187,7 +187,7 @@ func (a *ethAPI) NewHeads(ctx context.Context) (*rpc.Subscription, error) {
 		for {
 			select {
 			case <-moved:
-			case <-sub.Err():
+			case <-sub.Err(): //nolint:errcheck // whatever the reason, it has ended
 				return
 			}
 			a.n.mu.Lock()
