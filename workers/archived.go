@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
@@ -120,6 +121,14 @@ func (a *Archived) lookup(s schema.Selector) (b upstream.Block, held bool, err e
 	}
 	b.Final = true // history was final when it was put into a file
 	return b, true, nil
+}
+
+// View is that of Next.
+func (a *Archived) View(now time.Time) *upstream.View {
+	if v, ok := a.next.(Viewer); ok {
+		return v.View(now)
+	}
+	return nil
 }
 
 // Ready is that of Next: the files alone are always ready, but where there are to be

@@ -25,10 +25,21 @@ type Source interface {
 	Ready() error
 }
 
+// Viewer is a Source that knows which blocks stand near the head of the chain.
+type Viewer interface {
+	// View returns what is known at a time, nil when nothing is. It is called for
+	// every question by number or tag.
+	View(now time.Time) *upstream.View
+}
+
 // Config are the settings of a Pool. A zero field has its default.
 type Config struct {
-	// Source is asked for what is not in the cache. Required.
+	// Source is asked for what is not in the cache. Required. If it is a Viewer, what is
+	// near the head is asked of it by hash.
 	Source Source
+	// Merged is the first block of proof of stake, from which on no block has uncles, see
+	// EIP-3675. Default: unknown.
+	Merged uint64
 	// Shards is the number of actors. Default GOMAXPROCS.
 	Shards int
 	// CacheBytes bounds the cache, over all shards and with what the entries
@@ -52,9 +63,6 @@ type Config struct {
 	MaxWait time.Duration
 	// Timeout is the time for a question without a deadline. Default 10 s.
 	Timeout time.Duration
-	// Merged is the number of the first block of proof of stake: no block from it on has
-	// uncles. 0: not known, or there is none.
-	Merged uint64
 	// StopTimeout bounds how long Run waits for those who wait for an answer when
 	// it stops. Default 10 s.
 	StopTimeout time.Duration

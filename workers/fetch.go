@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/ethereum/go-ethereum/core/types"
+
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/workers/upstream"
 )
@@ -59,10 +61,16 @@ func (p *Pool) fetch(s *slot, selector schema.Selector, deadline time.Time) bool
 	p.fetches.Go(func() {
 		defer cancel()
 		r := &fetched{selector: selector, slot: s, counted: true}
-		r.entry, r.err = p.askSource(ctx, selector)
+		var also schema.Selector
+		r.entry, also, r.err = p.askSource(ctx, selector)
 		r.cutOff = errors.Is(ctx.Err(), context.DeadlineExceeded)
 		if err := s.shard.TellReserved(r); err != nil {
 			r.settle() // the shard has stopped, and answered everyone
+		}
+		if also.Kind() != 0 {
+			e := r.entry
+			e.until = time.Time{}
+			_ = p.slot(also).shard.Tell(&known{also, e}) // a shard with a full mailbox does without
 		}
 	})
 	return true
@@ -70,9 +78,10 @@ func (p *Pool) fetch(s *slot, selector schema.Selector, deadline time.Time) bool
 
 var errPanic = errors.New("workers: panic while fetching")
 
-// askSource asks the source. A panic there is contained: it must not end the process for
-// the sake of one block.
-func (p *Pool) askSource(ctx context.Context, selector schema.Selector) (e entry, err error) {
+// askSource asks the source, and says under which other name the block is known from now
+// on, if any. A panic there is contained: it must not end the process for the sake of
+// one block.
+func (p *Pool) askSource(ctx context.Context, selector schema.Selector) (e entry, also schema.Selector, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			p.cfg.Logger.Error("panic while fetching a block", "block", selector.String(), "panic", v, "stack", string(debug.Stack()))
@@ -82,10 +91,32 @@ func (p *Pool) askSource(ctx context.Context, selector schema.Selector) (e entry
 	asked := time.Now()
 	b, found, err := p.cfg.Source.Block(ctx, selector)
 	if err != nil {
-		return entry{}, err
+		return e, also, err
 	}
 	if n := len(b.Uncles); n > upstream.MaxUncles {
-		return entry{}, fmt.Errorf("%w: %d uncles in a block", upstream.ErrUntrue, n)
+		return e, also, fmt.Errorf("%w: %d uncles in a block", upstream.ErrUntrue, n)
 	}
-	return newEntry(selector, b, found, asked), nil
+	if h := b.Header; h != nil && p.merged(h.Number.Uint64()) && h.UncleHash != types.EmptyUncleHash {
+		return e, also, fmt.Errorf("%w: block %v is of proof of stake and has uncles", upstream.ErrUntrue, h.Number)
+	}
+	return newEntry(selector, b, found, asked), p.otherName(selector, b, asked), nil
+}
+
+// otherName is the hash of a block that was asked for by number or tag. Of one that was
+// asked for by hash it is the number, if it is certain that the block stands there for
+// good: other nodes hold blocks too that are not canonical.
+func (p *Pool) otherName(s schema.Selector, b upstream.Block, now time.Time) schema.Selector {
+	if b.Header == nil {
+		return schema.Selector{}
+	}
+	if s.Kind() != schema.ByHash {
+		return schema.BlockHash(schema.Hash(b.Header.Hash()))
+	}
+	number := schema.Number(b.Header.Number.Uint64())
+	if v := p.view(now); v != nil && v.Final(number.Number()) {
+		if at := v.At(number); at != nil && at.Hash == s.Hash() {
+			return number
+		}
+	}
+	return schema.Selector{}
 }

@@ -1,5 +1,7 @@
 package workers
 
+import "time"
+
 // Figures are what a Pool shows beside its metrics, to be read by people.
 type Figures struct {
 	CacheEntries int64             `json:"cache_entries"`
@@ -7,6 +9,13 @@ type Figures struct {
 	Lookups      map[string]uint64 `json:"lookups"` // by how they were met
 	Waiting      int64             `json:"waiting"` // for the source
 	Fetches      int64             `json:"fetches"` // under way
+
+	// The chain as followed; 0 when it is unknown, and for a tag that names no block.
+	Head      uint64 `json:"head,omitempty"`
+	Safe      uint64 `json:"safe,omitempty"`
+	Finalized uint64 `json:"finalized,omitempty"`
+	Reorgs    uint64 `json:"reorgs,omitempty"`
+	LastReorg uint64 `json:"last_reorg,omitempty"` // in blocks
 }
 
 // Figures adds up what the shards count.
@@ -20,6 +29,12 @@ func (p *Pool) Figures() Figures {
 		for i, name := range sourceNames {
 			f.Lookups[name] += s.count.lookups[i].Load()
 		}
+	}
+	if v := p.view(time.Now()); v != nil {
+		f.Head = v.Latest()
+		f.Safe, _ = v.Safe()
+		f.Finalized, _ = v.Finalized()
+		f.Reorgs, f.LastReorg = v.Reorgs()
 	}
 	return f
 }

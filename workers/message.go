@@ -6,8 +6,8 @@ import (
 	"github.com/ommer/ommer/schema"
 )
 
-// message is what a shard receives: an *ask, a *fetched, a wakeUp or a *farewell. All
-// of them are actor.Failers.
+// message is what a shard receives: an *ask, a *fetched, a *known, a wakeUp or a
+// *farewell. All of them are actor.Failers.
 type message interface{ Fail(err error) }
 
 // ask is a question on its way. It comes from Pool.asks and goes back there when it
@@ -40,6 +40,15 @@ func (a *ask) Fail(err error) {
 		a.fail(failure(err))
 	}
 }
+
+// known is a block under the name that it was not asked for by.
+type known struct {
+	selector schema.Selector
+	entry    entry
+}
+
+// Fail does nothing: it will be asked for when it is needed.
+func (*known) Fail(error) {}
 
 // wakeUp tells a shard that a deadline of those who wait has passed.
 type wakeUp struct{}

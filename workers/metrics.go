@@ -17,10 +17,11 @@ const (
 	sourceMiss                    // the source was asked
 	sourceCoalesced               // the source was being asked already
 	sourceBeyond                  // the index is one that no block has
+	sourceView                    // where the block stands says that it has none
 	numSources
 )
 
-var sourceNames = [numSources]string{"hit", "miss", "coalesced", "beyond"}
+var sourceNames = [numSources]string{"hit", "miss", "coalesced", "beyond", "view"}
 
 // numCodes is the number of codes that failures are counted by.
 const numCodes = schema.Codes

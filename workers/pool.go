@@ -21,6 +21,7 @@ type Pool struct {
 	cfg    Config
 	system *actor.System
 	slots  []*slot
+	viewer Viewer       // nil: the source is none
 	seed   maphash.Seed // which shard has a block is not for strangers to choose
 	asks   sync.Pool    // of *ask
 
@@ -56,6 +57,7 @@ func New(c Config) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{cfg: cfg, seed: maphash.MakeSeed(), unregister: func() {}}
+	p.viewer, _ = cfg.Source.(Viewer)
 	p.asks.New = func() any { return new(ask) }
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.system, err = actor.NewSystem(actor.Config{Name: "workers", Logger: cfg.Logger, Registerer: cfg.Registerer})
@@ -92,8 +94,10 @@ func (p *Pool) start() (err error) {
 
 // Resolve takes a question, see schema.Resolver.
 func (p *Pool) Resolve(q schema.Question, deadline time.Time, to schema.Receiver) {
-	s := p.slots[maphash.Comparable(p.seed, q.Block)%uint64(len(p.slots))]
 	now := time.Now()
+	block, none := p.locate(q.Block, now)
+	s := p.slot(block)
+	q.Block = block
 	switch {
 	case p.stopping.Load():
 		s.refuse(leaving, to)
@@ -113,6 +117,11 @@ func (p *Pool) Resolve(q schema.Question, deadline time.Time, to schema.Receiver
 		to.Answered(schema.Answer{Result: schema.Null})
 		return
 	}
+	if none {
+		s.count.looked(sourceView)
+		to.Answered(schema.Answer{Result: schema.Null})
+		return
+	}
 	if s.gate.Closed(now) {
 		s.refuse(standing, to)
 		return
@@ -127,6 +136,11 @@ func (p *Pool) Resolve(q schema.Question, deadline time.Time, to schema.Receiver
 		}
 		s.refuse(e, to)
 	}
+}
+
+// slot is the place of the shard that has a block.
+func (p *Pool) slot(b schema.Selector) *slot {
+	return p.slots[maphash.Comparable(p.seed, b)%uint64(len(p.slots))]
 }
 
 // refuse answers a question that no shard has seen.

@@ -76,7 +76,8 @@ func TestConformance(t *testing.T) {
 	chain := testChain()
 	schematest.Conformance(t, func(t *testing.T) schematest.Subject {
 		node := upstreamtest.Start(t, chain)
-		p := newPool(t, Config{Source: newSet(t, node.URL)})
+		// Without its view: from that the head is told while the node is stalled.
+		p := newPool(t, Config{Source: struct{ Source }{newSet(t, node.URL)}})
 		known := map[schema.Question]string{
 			{Block: schema.Tagged(schema.Latest), Index: 0}:   want(chain, 24, 0),
 			{Block: schema.Tagged(schema.Earliest), Index: 0}: "null",

@@ -52,6 +52,8 @@ func (s *shard) Receive(m message) {
 		s.asked(m)
 	case *fetched:
 		s.fetched(m)
+	case *known:
+		s.keep(m.selector, m.entry)
 	case wakeUp:
 		s.wake = time.Time{}
 		s.sweep(time.Now())

@@ -317,7 +317,11 @@ func TestMailboxFull(t *testing.T) {
 }
 
 func TestCacheIsBounded(t *testing.T) {
-	src := &script{block: func(context.Context, schema.Selector) (upstream.Block, bool, error) { return oneUncle(7), true, nil }}
+	src := &script{block: func(context.Context, schema.Selector) (upstream.Block, bool, error) {
+		b := oneUncle(7)
+		b.Header = nil // without it the block has no other name
+		return b, true, nil
+	}}
 	const max = 1 << 20
 	p := newPool(t, Config{Source: src, CacheBytes: max, Shards: 2})
 	for i := range uint64(3000) {

@@ -75,7 +75,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 	d := &Daemon{}
 	defer func() {
 		if err != nil {
-			_ = d.close(context.Background()) // nobody has asked yet
+			d.abandon(context.Background())
 		}
 	}()
 	scope := cfg.Admin.Scope(cfg.Network.Name)
@@ -196,8 +196,16 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return errors.Join(err, <-followed)
 }
 
+// abandon gives up a Daemon that Run will not be called for.
+func (d *Daemon) abandon(ctx context.Context) {
+	_ = d.close(ctx) // nobody has asked yet
+	if d.nodes != nil {
+		d.nodes.Close()
+	}
+}
+
 // close leaves the bus, stops the pool and closes the archive. The nodes are closed by
-// the end of their Run, and hold nothing before it.
+// the end of their Run.
 func (d *Daemon) close(ctx context.Context) error {
 	var err error
 	for _, l := range d.links {

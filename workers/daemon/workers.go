@@ -118,7 +118,8 @@ func (w Workers) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	for _, d := range w {
-		_ = errors.Join(d.server.Leave(ctx), d.close(ctx)) // nobody has asked yet
+		_ = d.server.Leave(ctx) // nobody has asked yet
+		d.abandon(ctx)
 	}
 }
 

@@ -103,7 +103,7 @@ func (s *Set) register(reg prometheus.Registerer) (unregister func(), err error)
 	s.metrics = &setMetrics{prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "ommer_upstream_hedges_total", Help: "Blocks asked of one more node, since the others took long or seemed to hang.",
 	})}
-	collectors := []prometheus.Collector{lookups, requests, calls, seconds, s.metrics.hedges}
+	collectors := append(s.canon.collectors(), lookups, requests, calls, seconds, s.metrics.hedges)
 	for _, n := range s.nodes {
 		label := prometheus.Labels{"upstream": n.name}
 		n.metrics = &nodeMetrics{lookups.MustCurryWith(label), seconds.With(label), requests.With(label), calls.With(label)}

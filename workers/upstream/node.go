@@ -15,6 +15,7 @@ import (
 
 	"github.com/ommer/ommer/bus/actor"
 	"github.com/ommer/ommer/bus/codel"
+	"github.com/ommer/ommer/schema"
 )
 
 // node is one upstream: what is known of it, and the way to its actor.
@@ -34,6 +35,8 @@ type node struct {
 	pace      pace
 	latest    atomic.Uint64 // the highest block it has told of, plus one; 0 before
 	finalized atomic.Uint64 // likewise the last finalized one
+	canon     *canon
+	refused   schema.Hash // a head that was not followed, logged once; under canon.mu
 
 	asker   *actor.Ref[mail]
 	gate    *codel.Gate   // before waiting
@@ -49,13 +52,13 @@ type node struct {
 	connection
 }
 
-func newNode(cfg *Config, raw, name string, preset terms, ch *chain) (*node, error) {
+func newNode(cfg *Config, raw, name string, preset terms, ch *chain, view *canon) (*node, error) {
 	bare, t, err := splitTerms(raw, preset)
 	if err != nil {
 		return nil, err
 	}
 	n := &node{
-		name: name, url: bare, cfg: cfg, terms: t, believe: cfg.Believe, chain: ch, scrub: newScrubber(bare),
+		name: name, url: bare, cfg: cfg, terms: t, believe: cfg.Believe, chain: ch, canon: view, scrub: newScrubber(bare),
 		log: cfg.Logger.With("upstream", name),
 	}
 	n.batch.Store(int32(t.batch))

@@ -14,6 +14,7 @@ type Set struct {
 	cfg     Config
 	nodes   []*node // in the order of the configuration
 	chain   chain
+	canon   *canon // what they say of their heads
 	system  *actor.System
 	credit  credit
 	metrics *setMetrics
@@ -28,10 +29,10 @@ func New(c Config) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{cfg: cfg, unregister: func() {}}
+	s := &Set{cfg: cfg, canon: newCanon(&cfg), unregister: func() {}}
 	s.chain.id = cfg.ChainID
 	for i, name := range names(cfg.URLs) {
-		n, err := newNode(&s.cfg, cfg.URLs[i], name, cfg.preset(i), &s.chain)
+		n, err := newNode(&s.cfg, cfg.URLs[i], name, cfg.preset(i), &s.chain, s.canon)
 		if err != nil {
 			return nil, err // withDefaults has looked at them
 		}
@@ -65,9 +66,15 @@ func (s *Set) Actors() *actor.System { return s.system }
 // all that can be reached have to say so, as a node may lag or have dropped the
 // block. When all say so of a finalized number, the error is ErrPruned.
 //
+// A block that the View holds is not asked for: by its hash, or by its number once it is
+// final.
+//
 // The error tells what each node that was asked failed with. Where only nodes that
 // cannot be reached were left, they are asked once more after a short pause.
 func (s *Set) Block(ctx context.Context, sel schema.Selector) (b Block, found bool, err error) {
+	if b, held := s.canon.held(sel); held {
+		return b, true, nil
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // what still waits for its turn need not go
 	s.credit.earn()

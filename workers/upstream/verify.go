@@ -36,6 +36,9 @@ func verifyHeader(h *types.Header, said common.Hash, s schema.Selector, object [
 			return err
 		}
 	}
+	if h.Difficulty.Sign() == 0 && h.Number.Sign() > 0 && h.UncleHash != types.EmptyUncleHash {
+		return fmt.Errorf("%w: block %v is of proof of stake and has uncles, see EIP-3675", ErrUntrue, h.Number)
+	}
 	switch s.Kind() {
 	case schema.ByHash:
 		if want := common.Hash(s.Hash()); said != want {

@@ -26,8 +26,11 @@ type Node struct {
 	URL, WSURL string
 	// Requests counts HTTP requests, Calls the calls of a block or an uncle.
 	Requests, Calls atomic.Int64
+	// Subscriptions is how many there are to its heads.
+	Subscriptions atomic.Int64
 
 	server *httptest.Server
+	stop   func()
 
 	mu        sync.Mutex
 	chain     Chain
@@ -36,6 +39,8 @@ type Node struct {
 	chainID   uint64
 	handler   func(w http.ResponseWriter, r *http.Request, node http.Handler)
 	result    func(method, block string, index int, object map[string]any) (map[string]any, error)
+	moved     chan struct{} // closed when the chain changes
+	mute      bool
 }
 
 // Secret is the part of a Node's URLs that must not be seen anywhere.
@@ -43,7 +48,7 @@ const Secret = "0123456789abcdef-secret"
 
 // Start serves a chain until the test ends. Nothing of it is finalized.
 func Start(t testing.TB, c Chain) *Node {
-	n := &Node{byHash: make(map[common.Hash]*types.Block), finalized: -1, chainID: ChainID}
+	n := &Node{byHash: make(map[common.Hash]*types.Block), finalized: -1, chainID: ChainID, moved: make(chan struct{})}
 	n.SetChain(c)
 	calls := rpc.NewServer()
 	if err := calls.RegisterName("eth", &ethAPI{n}); err != nil {
@@ -74,15 +79,19 @@ func Start(t testing.TB, c Chain) *Node {
 		}
 		node.ServeHTTP(w, r)
 	}))
-	t.Cleanup(func() {
+	n.stop = sync.OnceFunc(func() {
 		calls.Stop() // ends WebSocket connections, which the server below does not know
 		n.server.CloseClientConnections()
 		n.server.Close()
 	})
+	t.Cleanup(n.stop)
 	n.URL = n.server.URL + "/v3/" + Secret
 	n.WSURL = "ws" + strings.TrimPrefix(n.URL, "http")
 	return n
 }
+
+// Stop ends the node before the test does.
+func (n *Node) Stop() { n.stop() }
 
 // SetChain replaces the canonical chain. Blocks of the former one can still be found
 // by their hash.
@@ -93,6 +102,15 @@ func (n *Node) SetChain(c Chain) {
 	for _, b := range c {
 		n.byHash[b.Hash()] = b
 	}
+	close(n.moved)
+	n.moved = make(chan struct{})
+}
+
+// Mute has the node know no subscriptions.
+func (n *Node) Mute() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mute = true
 }
 
 // SetFinalized sets the last finalized block, -1 for none.
@@ -151,6 +169,37 @@ func (a *ethAPI) BlockNumber() hexutil.Uint64 {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	return hexutil.Uint64(len(a.n.chain) - 1)
+}
+
+// NewHeads answers eth_subscribe with "newHeads".
+func (a *ethAPI) NewHeads(ctx context.Context) (*rpc.Subscription, error) {
+	a.n.mu.Lock()
+	moved, mute := a.n.moved, a.n.mute
+	a.n.mu.Unlock()
+	to, ok := rpc.NotifierFromContext(ctx)
+	if !ok || mute {
+		return nil, &Error{Code: -32601, Message: "the method eth_subscribe does not exist/is not available"}
+	}
+	sub := to.CreateSubscription()
+	a.n.Subscriptions.Add(1)
+	go func() {
+		defer a.n.Subscriptions.Add(-1)
+		for {
+			select {
+			case <-moved:
+			case <-sub.Err(): //nolint:errcheck // whatever the reason, it has ended
+				return
+			}
+			a.n.mu.Lock()
+			head := a.n.chain[len(a.n.chain)-1]
+			moved = a.n.moved
+			a.n.mu.Unlock()
+			if to.Notify(sub.ID, header(head.Header())) != nil {
+				return
+			}
+		}
+	}()
+	return sub, nil
 }
 
 // GetBlockByNumber answers eth_getBlockByNumber.
@@ -217,6 +266,9 @@ func (n *Node) blockAt(number rpc.BlockNumber) (*types.Block, error) {
 	}
 	return n.chain[at], nil
 }
+
+// Render is the object that a Node sends of a block.
+func Render(b *types.Block) map[string]any { return block(b) }
 
 // block renders a block the way RPCMarshalBlock of go-ethereum does, with the hashes
 // of its transactions.
