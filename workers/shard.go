@@ -19,8 +19,8 @@ type shard struct {
 	slot *slot
 	self *actor.Ref[message]
 
-	kept   *cache.Sieve[schema.Selector, entry] // true for good
-	recent *cache.Sieve[schema.Selector, entry] // true until entry.until
+	kept   *cache.S3FIFO[schema.Selector, entry] // true for good
+	recent *cache.S3FIFO[schema.Selector, entry] // true until entry.until
 
 	fetches  map[schema.Selector]*fetch
 	waiting  int       // asks in all of them
