@@ -6,8 +6,8 @@ import (
 	"github.com/ommer/ommer/schema"
 )
 
-// message is what a shard receives: an *ask, a *fetched, a wakeUp or a *farewell. All
-// of them are actor.Failers.
+// message is what a shard receives: an *ask, a *fetched, a wakeUp, a *listing or a
+// *farewell. All of them are actor.Failers.
 type message interface{ Fail(err error) }
 
 // ask is a question on its way. It comes from Pool.asks and goes back there when it

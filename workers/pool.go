@@ -37,15 +37,17 @@ type Pool struct {
 type slot struct {
 	shard   *actor.Ref[message]
 	fetches atomic.Int32 // under way, or told and not yet received
-	count   counters
-	gate    *codel.Gate // before the mailbox
+	count   counters     // of callers
+	warmed  counters     // of Pool.Warm
+	gate    *codel.Gate  // before the mailbox
 
 	processor processor // before the fetches
 
 	// The shard tells the metrics with these.
-	waiting, entries, bytes atomic.Int64
-	evicted                 atomic.Uint64
-	evictedBefore           uint64 // by shards that are no more; the shard's own
+	waiting, entries, bytes, limit atomic.Int64
+	full                           atomic.Bool // for Warm
+	evicted                        atomic.Uint64
+	evictedBefore                  uint64 // by shards that are no more; the shard's own
 }
 
 // processor is the line of fetches that are to run and do not yet. There is none unless the
@@ -112,7 +114,7 @@ func (p *Pool) start() (err error) {
 
 // Resolve takes a question, see schema.Resolver.
 func (p *Pool) Resolve(q schema.Question, deadline time.Time, to schema.Receiver) {
-	s := p.slots[maphash.Comparable(p.seed, q.Block)%uint64(len(p.slots))]
+	s := p.slot(q.Block)
 	now := time.Now()
 	switch {
 	case p.stopping.Load():
@@ -147,6 +149,11 @@ func (p *Pool) Resolve(q schema.Question, deadline time.Time, to schema.Receiver
 		}
 		s.refuse(e, to)
 	}
+}
+
+// slot is where a block belongs.
+func (p *Pool) slot(b schema.Selector) *slot {
+	return p.slots[maphash.Comparable(p.seed, b)%uint64(len(p.slots))]
 }
 
 // refuse answers a question that no shard has seen.
