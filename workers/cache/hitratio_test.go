@@ -117,7 +117,7 @@ func BenchmarkHitRatio(b *testing.B) {
 // others, whoever scans. LRU is better for a while when popularity shifts. The traces
 // are the same in each run.
 func TestHitRatio(t *testing.T) {
-	const keys, slack = 65_000, 0.02
+	const keys, slack = 40_000, 0.025
 	for name, run := range map[string]trace{
 		"0.8": steady(keys, 0.8), "1": steady(keys, 1), "1.2": steady(keys, 1.2), "shift": shift(keys),
 		"scan": scan(keys, 0, 1), "scan x3": scan(keys, 0, 3), "scan 1 per 1": scan(keys, 1, 3), "scan 10 per 1": scan(keys, 10, 3),

@@ -78,6 +78,9 @@ func TestOrder(t *testing.T) {
 	hit(9, 1)
 	c.Put(41, 41, 0)
 	check("2 and 1 go round, 21 goes", []int{37, 40, 41}, append(span(22, 36), 2, 1))
+	if c.entries[2].hits != 0 || c.entries[1].hits != maxHits-1 {
+		t.Errorf("2 and 1 have %d and %d hits left, want 0 and %d", c.entries[2].hits, c.entries[1].hits, maxHits-1)
+	}
 }
 
 // span is the numbers from first to last.

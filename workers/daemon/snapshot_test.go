@@ -20,6 +20,7 @@ import (
 	"github.com/ommer/ommer/bus/embedded"
 	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/schema"
+	"github.com/ommer/ommer/workers"
 	"github.com/ommer/ommer/workers/snapshot"
 	"github.com/ommer/ommer/workers/upstream"
 	"github.com/ommer/ommer/workers/upstream/upstreamtest"
@@ -200,6 +201,47 @@ func TestSnapshot(t *testing.T) {
 				t.Errorf("%d blocks are written, want %d", len(got), len(blocks))
 			}
 		})
+	}
+}
+
+// archiveAlone is a source that answers and still misses something.
+type archiveAlone struct{}
+
+func (archiveAlone) Block(context.Context, schema.Selector) (upstream.Block, bool, error) {
+	return upstream.Block{}, true, nil
+}
+func (archiveAlone) Ready() error { return upstream.ErrUnreachable }
+
+// TestSnapshotNotLookedAt has a worker whose archive answers, and that waits for its nodes.
+// It must not replace what it has not read.
+func TestSnapshotNotLookedAt(t *testing.T) {
+	pool, err := workers.New(workers.Config{Source: archiveAlone{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Stop(context.Background())
+	admin, err := process.NewAdmin("", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "hot")
+	want := []schema.Selector{schema.Number(1), schema.Number(2)}
+	if err := snapshot.Write(path, snapshot.Snapshot{Chain: 1, Blocks: want}); err != nil {
+		t.Fatal(err)
+	}
+	k, err := newKeeper(Config{Options: Options{Snapshot: path}, Log: slog.New(slog.DiscardHandler), Admin: admin}, pool,
+		func() (uint64, bool) { return 1, true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &keeps{Daemon: &Daemon{pool: pool}}
+	w.ask(t, upstreamtest.Generate(3, 3, "archive"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	k.run(ctx)
+	k.write()
+	if got, err := snapshot.Read(path, 1); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the file has %v, %v; want %v", got, err, want)
 	}
 }
 

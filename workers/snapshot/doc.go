@@ -6,9 +6,9 @@
 // source and with the same proofs as if a caller had asked. So no file, however it came
 // to be, can make a worker say something that is not true, and it costs a worker no
 // memory. To prove again what is in a file, without asking, takes the header of each
-// block, which the cache does not have: with it 540 bytes more, it would hold a fifth
-// fewer blocks with an uncle and seven tenths fewer without, for good, so that a start
-// is some seconds faster.
+// block, which the cache does not have: with these 540 bytes it would hold a sixth fewer
+// blocks with an uncle and seven tenths fewer without, for good, so that a start is some
+// seconds faster.
 //
 // The file is text, a line per block, the block that was worth most first:
 //

@@ -70,7 +70,7 @@ func Write(path string, s Snapshot) (err error) {
 func encode(to io.Writer, s Snapshot) error {
 	digest := sha256.New()
 	w := bufio.NewWriterSize(io.MultiWriter(to, digest), 1<<16)
-	fmt.Fprintf(w, "%s%d\n", start, s.Chain) //nolint:errcheck // Flush tells of it
+	fmt.Fprintf(w, "%s%d\n", start, s.Chain)
 	for _, b := range s.Blocks[:min(len(s.Blocks), MaxBlocks)] {
 		w.WriteString(b.String()) //nolint:errcheck // Flush tells of it
 		w.WriteByte('\n')         //nolint:errcheck // Flush tells of it
