@@ -10,6 +10,10 @@
 // blocks with an uncle and seven tenths fewer without, for good, so that a start is some
 // seconds faster.
 //
+// It pays: with a node that takes 20 ms and 18,852 blocks kept, a worker had the hits of the
+// one before it after 7 s, and after 31 s without a file, when it had asked the node for
+// twice as many blocks (go test -run '^$' -bench WarmStart -benchtime 1x ./workers).
+//
 // The file is text, a line per block, the block that was worth most first:
 //
 //	ommer snapshot 1 chain 11155111
