@@ -43,8 +43,8 @@ type Config struct {
 	// Shards is the number of actors. Default GOMAXPROCS.
 	Shards int
 	// CacheBytes bounds the cache, over all shards and with what the entries
-	// themselves take. A block without uncles takes about 210 bytes, each uncle
-	// about 2,000 more: its JSON and that compressed. Negative: keep nothing. Default 256 MiB.
+	// themselves take. A block without uncles takes about 240 bytes, each uncle
+	// 2,000 to 2,500 more: its JSON and that compressed. Negative: keep nothing. Default 256 MiB.
 	CacheBytes int64
 	// MaxWaiting is how many questions may wait for the source, over all shards;
 	// beyond it they are Overloaded. Default 65,536.

@@ -32,6 +32,9 @@
 // is not have separate room, so that no flood of questions for blocks that do not
 // exist or are not final pushes out what is true for ever.
 //
+// Kept lists what is kept for good, by what it is worth, and Warm asks for blocks from
+// such a list: see packages cache and snapshot.
+//
 // The source is nodes, or an archive of history and then nodes: see Archived.
 //
 // Resolve never blocks. Its Receiver is called on a runner of the actors or on the

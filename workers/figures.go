@@ -6,6 +6,7 @@ import "time"
 type Figures struct {
 	CacheEntries int64             `json:"cache_entries"`
 	CacheBytes   int64             `json:"cache_bytes"`
+	CacheLimit   int64             `json:"cache_limit_bytes"`
 	Lookups      map[string]uint64 `json:"lookups"` // by how they were met
 	Waiting      int64             `json:"waiting"` // for the source
 	Fetches      int64             `json:"fetches"` // under way
@@ -24,6 +25,7 @@ func (p *Pool) Figures() Figures {
 	for _, s := range p.slots {
 		f.CacheEntries += s.entries.Load()
 		f.CacheBytes += s.bytes.Load()
+		f.CacheLimit += s.limit.Load()
 		f.Waiting += s.waiting.Load()
 		f.Fetches += int64(s.fetches.Load())
 		for i, name := range sourceNames {

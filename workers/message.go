@@ -6,7 +6,7 @@ import (
 	"github.com/ommer/ommer/schema"
 )
 
-// message is what a shard receives: an *ask, a *fetched, a *known, a wakeUp or a
+// message is what a shard receives: an *ask, a *fetched, a *known, a wakeUp, a *listing or a
 // *farewell. All of them are actor.Failers.
 type message interface{ Fail(err error) }
 

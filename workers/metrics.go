@@ -61,6 +61,16 @@ func registerMetrics(reg prometheus.Registerer, slots []*slot) (unregister func(
 		counter("ommer_workers_lookups_total", "Questions by how they were met.",
 			prometheus.Labels{"source": name}, func(s *slot) float64 { return float64(s.count.lookups[i].Load()) })
 	}
+	for i, name := range sourceNames[:sourceBeyond] {
+		counter("ommer_workers_warm_lookups_total", "Blocks that were asked for because a snapshot named them, by how that was met.",
+			prometheus.Labels{"source": name}, func(s *slot) float64 { return float64(s.warmed.lookups[i].Load()) })
+	}
+	counter("ommer_workers_warm_failures_total", "Blocks that a snapshot named and that could not be had.", nil, func(s *slot) (failed float64) {
+		for i := range s.warmed.failures {
+			failed += float64(s.warmed.failures[i].Load())
+		}
+		return failed
+	})
 	for code := schema.Internal; int(code) < numCodes; code++ {
 		counter("ommer_workers_failures_total", "Questions answered with a failure, by its code.",
 			prometheus.Labels{"code": code.String()}, func(s *slot) float64 { return float64(s.count.failures[code].Load()) })
@@ -69,6 +79,7 @@ func registerMetrics(reg prometheus.Registerer, slots []*slot) (unregister func(
 		func(s *slot) float64 { return float64(s.evicted.Load()) })
 	gauge("ommer_workers_cache_entries", "Blocks in the cache.", func(s *slot) float64 { return float64(s.entries.Load()) })
 	gauge("ommer_workers_cache_bytes", "Bytes that the cache takes.", func(s *slot) float64 { return float64(s.bytes.Load()) })
+	gauge("ommer_workers_cache_limit_bytes", "Bytes that the cache may take.", func(s *slot) float64 { return float64(s.limit.Load()) })
 	gauge("ommer_workers_waiting_questions", "Questions that wait for the source.", func(s *slot) float64 { return float64(s.waiting.Load()) })
 	gauge("ommer_workers_fetches", "Blocks that the source is being asked for.", func(s *slot) float64 { return float64(s.fetches.Load()) })
 

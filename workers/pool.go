@@ -37,13 +37,15 @@ type Pool struct {
 type slot struct {
 	shard   *actor.Ref[message]
 	fetches atomic.Int32 // under way, or told and not yet received
-	count   counters
-	gate    *codel.Gate // before the mailbox
+	count   counters     // of callers
+	warmed  counters     // of Pool.Warm
+	gate    *codel.Gate  // before the mailbox
 
 	// The shard tells the metrics with these.
-	waiting, entries, bytes atomic.Int64
-	evicted                 atomic.Uint64
-	evictedBefore           uint64 // by shards that are no more; the shard's own
+	waiting, entries, bytes, limit atomic.Int64
+	full                           atomic.Bool // for Warm
+	evicted                        atomic.Uint64
+	evictedBefore                  uint64 // by shards that are no more; the shard's own
 }
 
 // reserveBeyondFetches are places in a mailbox for wake-ups and the farewell. At most

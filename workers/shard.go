@@ -19,8 +19,8 @@ type shard struct {
 	slot *slot
 	self *actor.Ref[message]
 
-	kept   *cache.Sieve[schema.Selector, entry] // true for good
-	recent *cache.Sieve[schema.Selector, entry] // true until entry.until
+	kept   *cache.S3FIFO[schema.Selector, entry] // true for good
+	recent *cache.S3FIFO[schema.Selector, entry] // true until entry.until
 
 	fetches  map[schema.Selector]*fetch
 	waiting  int       // asks in all of them
@@ -57,6 +57,8 @@ func (s *shard) Receive(m message) {
 	case wakeUp:
 		s.wake = time.Time{}
 		s.sweep(time.Now())
+	case *listing:
+		s.list(m)
 	case *farewell:
 		s.farewell = append(s.farewell, m)
 		s.leaveIfDone()
@@ -72,7 +74,7 @@ func (s *shard) asked(a *ask) {
 		return
 	}
 	if e, ok := s.lookup(a.question.Block, now); ok {
-		s.slot.count.looked(sourceHit)
+		a.count.looked(sourceHit)
 		a.answer(e.answer(a.question))
 		s.pool.release(a)
 		return
@@ -86,9 +88,9 @@ func (s *shard) asked(a *ask) {
 		s.refuse(a, tooMany)
 		return
 	case f != nil:
-		s.slot.count.looked(sourceCoalesced)
+		a.count.looked(sourceCoalesced)
 	case s.pool.fetch(s.slot, a.question.Block, a.deadline):
-		s.slot.count.looked(sourceMiss)
+		a.count.looked(sourceMiss)
 		f = new(fetch)
 		s.fetches[a.question.Block] = f
 	default:
@@ -236,6 +238,8 @@ func (s *shard) stopping() bool { return len(s.farewell) > 0 }
 func (s *shard) publish() {
 	s.slot.entries.Store(int64(s.kept.Len() + s.recent.Len()))
 	s.slot.bytes.Store(s.kept.Bytes() + s.recent.Bytes())
+	s.slot.limit.Store(s.kept.Max() + s.recent.Max())
+	s.slot.full.Store(s.kept.Bytes() >= s.kept.Max()-s.kept.Max()/warmMargin)
 	s.slot.evicted.Store(s.slot.evictedBefore + s.kept.Evicted() + s.recent.Evicted())
 }
 

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,18 +27,31 @@ import (
 
 // Options are the flags of a worker.
 type Options struct {
-	Upstream    []upstream.URL `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first. Behind a # each may have terms of its own, joined by &: priority=N, nodes of the same one share the work; weight=W, its part of it; rps=CALLS per second at most; in-flight=N requests at a time, default 4; batch=BLOCKS in one of them, default 32."`
-	Verify      string         `enum:"on,off" default:"on" help:"Whether blocks and uncles of nodes are proved by their hashes (on, the default), or believed (off): then a node that lies, or mixes up two blocks, has its uncles passed on to callers and kept. It saves some microseconds of computing per block."`
-	Archive     []string       `placeholder:"PATH,..." type:"path" help:"History to look into before nodes are asked: files that 'ommer archive build' has made, era1 files, or folders of them. Without --upstream it is all that is answered from."`
-	CacheBytes  int64          `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks; several networks get equal parts. Default ${default}; 0 means the same."`
-	MaxInFlight int            `placeholder:"N" default:"32768" help:"Lookups at a time, of each network; more are refused at once, so that another worker can take them. Default ${default}; 0 means the same."`
-	MaxWait     time.Duration  `placeholder:"DURATION" default:"5ms" help:"How long lookups may stand in line before they are begun, or sent to a node. When all of them have waited for longer for a while, new ones are refused until the line is shorter, so that another worker can take them. Default ${default}; 0 means the same; with an hour there is no bound in effect."`
+	Upstream         []upstream.URL `placeholder:"URL,..." help:"Ethereum nodes to ask, http, https, ws or wss, the preferred one first. Behind a # each may have terms of its own, joined by &: priority=N, nodes of the same one share the work; weight=W, its part of it; rps=CALLS per second at most; in-flight=N requests at a time, default 4; batch=BLOCKS in one of them, default 32."`
+	Verify           string         `enum:"on,off" default:"on" help:"Whether blocks and uncles of nodes are proved by their hashes (on, the default), or believed (off): then a node that lies, or mixes up two blocks, has its uncles passed on to callers and kept. It saves some microseconds of computing per block."`
+	Archive          []string       `placeholder:"PATH,..." type:"path" help:"History to look into before nodes are asked: files that 'ommer archive build' has made, era1 files, or folders of them. Without --upstream it is all that is answered from."`
+	CacheBytes       int64          `placeholder:"BYTES" default:"268435456" help:"Memory for answered blocks; several networks get equal parts. Default ${default}; 0 means the same."`
+	Snapshot         string         `placeholder:"FILE" type:"path" help:"Keep the names of the cached blocks in this file, and ask for them after a restart. Each worker is best given its own. With several networks each has one, FILE.NAME."`
+	SnapshotInterval time.Duration  `placeholder:"DURATION" default:"5m" help:"How often to write it, beside when the worker stops. Default ${default}; 0 means the same."`
+	MaxInFlight      int            `placeholder:"N" default:"32768" help:"Lookups at a time, of each network; more are refused at once, so that another worker can take them. Default ${default}; 0 means the same."`
+	MaxWait          time.Duration  `placeholder:"DURATION" default:"5ms" help:"How long lookups may stand in line before they are begun, or sent to a node. When all of them have waited for longer for a while, new ones are refused until the line is shorter, so that another worker can take them. Default ${default}; 0 means the same; with an hour there is no bound in effect."`
 }
 
 // Validate reports values that cannot work, by the names of their flags.
 func (o Options) Validate() error {
 	if o.MaxInFlight > bus.MaxInFlightLimit {
 		return fmt.Errorf("--max-in-flight: must be %d at most", bus.MaxInFlightLimit)
+	}
+	if o.SnapshotInterval < 0 {
+		return errors.New("--snapshot-interval: must not be negative")
+	}
+	if o.Snapshot != "" {
+		if st, err := os.Stat(filepath.Dir(o.Snapshot)); err != nil || !st.IsDir() {
+			return fmt.Errorf("--snapshot: there is no folder %s", filepath.Dir(o.Snapshot))
+		}
+		if st, err := os.Stat(o.Snapshot); err == nil && !st.Mode().IsRegular() {
+			return fmt.Errorf("--snapshot: %s is no file", o.Snapshot)
+		}
 	}
 	return nil
 }
@@ -59,6 +74,7 @@ type Daemon struct {
 	files  *archive.Set  // nil: there are nodes only
 	pool   *workers.Pool
 	server *bus.Server
+	keeper *keeper // nil: there is no snapshot
 }
 
 // links is how many connections to the bus a worker has: while one is being made anew
@@ -118,7 +134,20 @@ func New(cfg Config) (_ *Daemon, err error) {
 		actors = append(actors, d.nodes.Actors())
 	}
 	scope.Handle("GET /actors", actors)
+	if cfg.Snapshot != "" {
+		if d.keeper, err = newKeeper(cfg, scope.Registerer, d.pool, d.chainID); err != nil {
+			return nil, err
+		}
+	}
 	return d, nil
+}
+
+// chainID is the ID of the chain that is answered from, false before it is known.
+func (d *Daemon) chainID() (uint64, bool) {
+	if d.files != nil {
+		return d.files.Chain().ID, true
+	}
+	return d.nodes.ChainID()
 }
 
 // source opens what the worker answers from: an archive, nodes, or the one before the
@@ -187,10 +216,17 @@ func (d *Daemon) Run(ctx context.Context) error {
 		}
 		followed <- d.nodes.Run(following)
 	}()
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		d.keeper.run(ctx)
+	}()
 	<-ctx.Done()
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	err := d.server.Leave(leaving)
+	<-kept
+	d.keeper.write() // what the last callers asked for is in it
 	err = errors.Join(err, d.close(leaving))
 	stop()
 	return errors.Join(err, <-followed)

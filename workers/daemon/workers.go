@@ -73,6 +73,9 @@ func (o Options) of(n networks.Network) (Options, error) {
 	if len(o.Upstream)+len(o.Archive) > 0 {
 		return o, fmt.Errorf("--upstream and --archive are for one network: with --networks, %s has its own upstreams and archive", n.Entry)
 	}
+	if o.Snapshot != "" {
+		o.Snapshot += "." + n.Name
+	}
 	o.Upstream, o.Archive = make([]upstream.URL, len(n.Upstreams)), n.Archive
 	for i, url := range n.Upstreams {
 		if err := o.Upstream[i].UnmarshalText([]byte(url)); err != nil {
