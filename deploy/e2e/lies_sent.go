@@ -174,14 +174,15 @@ func lieAnswers() []*lie {
 	}
 }
 
-// stranger is the URL of a host that has no business here: whoever asks it anything
-// fails the test.
+// stranger is the URL of a host that has no business here: to be asked anything fails
+// the test.
 func (l *liar) stranger() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.elsewhere == nil {
+		var once sync.Once
 		l.elsewhere = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			l.tb.Errorf("a host was asked that the node has named: %s %s", r.Method, r.URL.Path)
+			once.Do(func() { l.tb.Errorf("a host was asked that the node has named: %s %s", r.Method, r.URL.Path) })
 		}))
 		l.tb.Cleanup(l.elsewhere.Close)
 	}
