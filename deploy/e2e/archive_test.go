@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,25 +40,12 @@ func TestArchive(t *testing.T) {
 				compareUncles(t, way, with, byHash, 100)
 			})
 		}
-		t.Run("nulls/"+way.name, func(t *testing.T) { compareNulls(t, way, with, without, false) })
+		t.Run("nulls/"+way.name, func(t *testing.T) {
+			compareNulls(t, way, with, without, false)
+			compareNulls(t, way, with, nil, true)
+		})
 	}
-	beyond := block{number: without[0].number + 2*sepoliaBlocks}
-	caller := f.httpCaller(f.edges[0], true, key)
-	for name, q := range map[string]question{
-		"a block that is not covered":         {block: &beyond},
-		"the hash of a block without uncles":  {block: &without[0], byHash: true},
-		"a hash that is none":                 {block: &block{hash: with[0].uncleHash}, byHash: true},
-		"an uncle's hash in place of a block": {block: &block{hash: with[0].uncles[0]}, byHash: true},
-	} {
-		answer, err := caller.call(t.Context(), q.appendCall(nil, 1))
-		if err == nil {
-			_, err = result(answer, 1)
-		}
-		var said *rpcError
-		if !errors.As(err, &said) || said.Code != 4444 || said.Message != "pruned history unavailable" {
-			t.Errorf("%s: %s %v, want error 4444", name, answer, err)
-		}
-	}
+	compareUnheld(t, f.httpCaller(f.edges[0], true, key), with, without)
 	looked, blocks := 0.0, 0.0
 	for _, w := range f.workers {
 		looked += w.admin.mustMetric(t, `ommer_workers_blocks_total{network="`+network+`",source="archive"}`)
@@ -66,6 +54,52 @@ func TestArchive(t *testing.T) {
 	if looked < sepoliaBlocks || blocks != 2*sepoliaBlocks {
 		t.Errorf("%v blocks were looked up in archives of %v blocks, want at least %d and %d", looked, blocks, sepoliaBlocks, 2*sepoliaBlocks)
 	}
+}
+
+// compareUnheld asks for all that an archive cannot know: hashes of blocks without uncles
+// and of what is no block, and the numbers around those that it covers.
+func compareUnheld(t *testing.T, c caller, with, without []block) {
+	t.Helper()
+	var qs []question
+	for i := range without {
+		qs = append(qs, question{block: &without[i], byHash: true})
+	}
+	for i := range with {
+		qs = append(qs, question{block: &block{hash: with[i].uncles[0]}, byHash: true}, question{block: &block{hash: with[i].uncleHash}, byHash: true})
+	}
+	last := newest(with, without).number
+	for _, number := range []uint64{last + 1, last + 2, last + 2*sepoliaBlocks, 1 << 32, 1<<63 - 1} {
+		qs = append(qs, question{block: &block{number: number}})
+	}
+	if first := last + 1 - uint64(len(with)+len(without)); first > 0 {
+		qs = append(qs, question{block: &block{number: first - 1}}, question{block: &block{}})
+	}
+	differences := 0
+	for part := range slices.Chunk(qs, 500) {
+		message := []byte{'['}
+		for i, q := range part {
+			if i > 0 {
+				message = append(message, ',')
+			}
+			message = q.appendCall(message, i)
+		}
+		answer, err := c.call(t.Context(), append(message, ']'))
+		var batch []response
+		if err == nil {
+			err = strict(answer, &batch)
+		}
+		if err != nil || len(batch) != len(part) {
+			t.Fatalf("%d answers to %d calls: %v", len(batch), len(part), err)
+		}
+		for i, q := range part {
+			said := batch[i].Error
+			if _, err := batch[i].to(i); said == nil || said.Code != 4444 || said.Message != "pruned history unavailable" {
+				differences++
+				t.Errorf("%v: %.200s %v, want error 4444", q, batch[i].Result, err)
+			}
+		}
+	}
+	t.Logf("compared: %d blocks that an archive cannot know; differences: %d", len(qs), differences)
 }
 
 // TestArchiveOfAnotherChain has a node of another chain than the archive.
@@ -126,7 +160,9 @@ func TestArchiveOfGeth(t *testing.T) {
 			compareUncles(t, way, with, byHash, 50)
 		}
 		compareNulls(t, way, with, without, false)
+		compareNulls(t, way, with, nil, true)
 	}
+	compareUnheld(t, f.httpCaller(f.edges[0], true, key), with, without)
 }
 
 // TestArchiveBuildKilled kills a build while the second of two files is on its way.

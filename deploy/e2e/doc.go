@@ -14,6 +14,12 @@
 // answers to a message is what we have to answer; in what else we may, and why, is
 // the list in allowances.go.
 //
+// TestLies puts a liar between geth and the workers: each of lies is told alone and beside
+// an honest node, and each answer compared with the chain. Its table says what callers
+// got. Where that is, as of now, not what it should be, the lie itself says why.
+// TestReorgDepths, TestStuckAndHasty and TestPrunedGeth have geth itself change its mind,
+// stay behind, and forget.
+//
 // The folder clients has the tests of clients that are not Go, and the examples of
 // README.md in clients/ask. TestClients runs them with Node.js; `make clients`
 // installs the clients, of exact versions.

@@ -30,8 +30,9 @@ import (
 // geth is a running go-ethereum. Its consensus client is the test.
 type geth struct {
 	*process
-	http, ws string // addresses
-	engine   *rpc.Client
+	http, ws, authrpc string // addresses
+	chain             string // folder with its database
+	engine            *rpc.Client
 }
 
 // startGeth has geth import lists of blocks, one after the other, and serve what
@@ -62,15 +63,30 @@ func startGeth(tb testing.TB, genesis *core.Genesis, imports ...[]*types.Block) 
 	if _, err := rand.Read(secret[:]); err != nil {
 		tb.Fatal(err)
 	}
-	g := &geth{http: freeAddr(tb), ws: freeAddr(tb)}
-	authrpc := freeAddr(tb)
+	g := &geth{http: freeAddr(tb), ws: freeAddr(tb), authrpc: freeAddr(tb), chain: filepath.Join(dir, "data", "geth", "chaindata")}
 	g.process = start(tb, "geth", "geth", append(data,
 		"--networkid", genesis.Config.ChainID.String(), "--syncmode", "full",
 		"--http", "--http.port", port(tb, g.http), "--http.api", "eth",
 		"--ws", "--ws.port", port(tb, g.ws), "--ws.api", "eth",
-		"--authrpc.port", port(tb, authrpc), "--authrpc.jwtsecret", writeFile(tb, dir, "jwt.hex", []byte(hex.EncodeToString(secret[:]))),
+		"--authrpc.port", port(tb, g.authrpc), "--authrpc.jwtsecret", writeFile(tb, dir, "jwt.hex", []byte(hex.EncodeToString(secret[:]))),
 		"--nodiscover", "--maxpeers", "0", "--port", "0", "--nat", "none", "--ipcdisable")...)
-	for _, addr := range []string{g.http, g.ws, authrpc} {
+	g.waitListening(tb)
+	transport := &http.Transport{}
+	tb.Cleanup(transport.CloseIdleConnections)
+	g.engine, err = rpc.DialOptions(tb.Context(), "http://"+g.authrpc,
+		rpc.WithHTTPClient(&http.Client{Transport: transport, Timeout: callTime}),
+		rpc.WithHTTPAuth(func(h http.Header) error { h.Set("Authorization", "Bearer "+token(secret[:])); return nil }))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(g.engine.Close)
+	return g
+}
+
+// waitListening waits until all of its addresses are open.
+func (g *geth) waitListening(tb testing.TB) {
+	tb.Helper()
+	for _, addr := range []string{g.http, g.ws, g.authrpc} {
 		eventually(tb, time.Minute, "geth to listen", func() error {
 			if !g.running() {
 				tb.Fatalf("geth ended, exit code %d", g.code)
@@ -82,16 +98,18 @@ func startGeth(tb testing.TB, genesis *core.Genesis, imports ...[]*types.Block) 
 			return err
 		})
 	}
-	transport := &http.Transport{}
-	tb.Cleanup(transport.CloseIdleConnections)
-	g.engine, err = rpc.DialOptions(tb.Context(), "http://"+authrpc,
-		rpc.WithHTTPClient(&http.Client{Transport: transport, Timeout: callTime}),
-		rpc.WithHTTPAuth(func(h http.Header) error { h.Set("Authorization", "Bearer "+token(secret[:])); return nil }))
-	if err != nil {
-		tb.Fatal(err)
+}
+
+// restart stops it, has something done to its files, and starts it again. Geth begins to
+// heed signals after it begins to listen; until then they kill it, which its files stand.
+func (g *geth) restart(tb testing.TB, meanwhile func()) {
+	tb.Helper()
+	if code := g.stop(); code > 0 {
+		tb.Fatalf("geth: exit code %d after SIGTERM", code)
 	}
-	tb.Cleanup(g.engine.Close)
-	return g
+	meanwhile()
+	g.process = g.again()
+	g.waitListening(tb)
 }
 
 // runGeth runs one of geth's commands to its end.

@@ -42,20 +42,20 @@ type view struct {
 }
 
 // newView is the truth about the tags, and about numbers from a little before where
-// the chains part to a little beyond the head.
-func newView(f forkchoice, blocks []*types.Block) view {
+// the chains part, which share their blocks up to shared, to a little beyond the head.
+func newView(f forkchoice, blocks []*types.Block, shared, beyond uint64) view {
 	head := f.head.NumberU64()
 	v := view{
 		at:      map[place]uncles{"latest": unclesOfBlock(f.head), "safe": unclesOfBlock(f.safe), "finalized": unclesOfBlock(f.finalized)},
 		passing: map[place][]uncles{numbered(head): {{}}},
 	}
-	for number := uint64(lastShared - 8); number < trunkLength+4; number++ {
+	for number := shared - 8; number < beyond; number++ {
 		var at uncles
 		if number <= head {
 			at = unclesOfBlock(blocks[number])
 		}
 		v.at[numbered(number)] = at
-		if number > lastShared && number <= head {
+		if number > shared && number <= head {
 			v.passing["latest"] = append(v.passing["latest"], at)
 		}
 	}
@@ -105,7 +105,7 @@ func (o *oracle) reorg(t *testing.T, c *comparison) {
 		o.geth.execute(t, b)
 	}
 	o.geth.choose(t, o.trunkChoice(len(o.trunk)-1))
-	from := newView(o.trunkChoice(len(o.trunk)-1), o.trunk)
+	from := newView(o.trunkChoice(len(o.trunk)-1), o.trunk, lastShared, trunkLength+4)
 	for _, workers := range []int{1, 2} {
 		if workers == 2 {
 			w := o.fleet.startWorker("http://" + o.geth.http)
@@ -121,7 +121,7 @@ func (o *oracle) reorg(t *testing.T, c *comparison) {
 			{"to the branch, to a head with uncles", o.branchChoice(106), o.branch},
 			{"back to the trunk", o.trunkChoice(len(o.trunk) - 1), o.trunk},
 		} {
-			to := newView(step.choice, step.blocks)
+			to := newView(step.choice, step.blocks, lastShared, trunkLength+4)
 			ok := t.Run(fmt.Sprintf("workers %d/%s", workers, step.name), func(t *testing.T) {
 				s := o.newSwitch(from, to, workers == 1)
 				s.run(t, func() { o.geth.choose(t, step.choice) })
