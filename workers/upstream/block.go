@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -96,6 +97,9 @@ func (n *node) namedBlocks(ctx context.Context, sels []schema.Selector, outcomes
 // readNamed reads a block and its uncles.
 func (n *node) readNamed(ctx context.Context, s schema.Selector, raws []json.RawMessage, batch []rpc.BatchElem) (Block, error) {
 	header, said, err := n.readBlock(batch[0], raws[0], s)
+	if errors.Is(err, errNoBlock) && slices.ContainsFunc(raws[1:], func(raw json.RawMessage) bool { return raw != nil && !isNull(raw) }) {
+		return Block{}, fmt.Errorf("%w: there is no such block, and it has an uncle", ErrFailed) // or it has just come
+	}
 	if err != nil {
 		return Block{}, err
 	}

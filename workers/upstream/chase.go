@@ -52,7 +52,7 @@ func (c *chase) run() (b Block, found, done bool) {
 			c.hedge(time.Now())
 		case <-c.ctx.Done():
 			for _, n := range c.asked {
-				c.fail(n, fmt.Errorf("%w: %w", ErrUnreachable, errNoAnswer))
+				c.fail(n, errSilent)
 			}
 			return Block{}, false, false
 		}
@@ -60,26 +60,27 @@ func (c *chase) run() (b Block, found, done bool) {
 	return Block{}, false, false
 }
 
-// hedge asks one more node, since those that were asked take long.
+// hedge asks one more node, since those that were asked take long. When nobody is left, and
+// a node knows of no such block, those that seem to hang need not confirm it.
 func (c *chase) hedge(now time.Time) {
 	c.patience = relook
-	if c.next == len(c.order) {
-		c.patience = time.Hour // nobody is left
-		return
-	}
-	for _, n := range c.asked {
-		if n.silent(now) {
-			continue
+	hung := slices.DeleteFunc(slices.Clone(c.asked), func(n *node) bool { return !n.silent(now) })
+	switch {
+	case c.next == len(c.order) && c.missing:
+		for _, n := range hung {
+			c.asked = slices.DeleteFunc(c.asked, func(o *node) bool { return o == n })
+			c.fail(n, errSilent)
 		}
-		if !c.set.credit.spend() {
-			return
+	case c.next == len(c.order):
+		c.patience = time.Hour
+	case len(hung) == len(c.asked) || c.set.credit.spend():
+		if c.askNext() {
+			c.set.metrics.hedged()
 		}
-		break
-	}
-	if c.askNext() {
-		c.set.metrics.hedged()
 	}
 }
+
+var errSilent = fmt.Errorf("%w: %w", ErrUnreachable, errNoAnswer)
 
 func (c *chase) fail(n *node, err error) {
 	c.failures = append(c.failures, fmt.Errorf("%s: %w", n.name, err))

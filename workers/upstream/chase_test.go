@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -84,6 +85,90 @@ func TestHungNodeIsLeft(t *testing.T) {
 	if got := testutil.ToFloat64(n.metrics.requests) - asked; got > 5 {
 		t.Errorf("a node that hangs was asked %v times more", got)
 	}
+}
+
+// That a block does not exist is said though one of the nodes hangs.
+func TestHungNodeNeedNotConfirm(t *testing.T) {
+	sound, hung := upstreamtest.Start(t, testChain()), upstreamtest.Start(t, testChain())
+	s := newSet(t, Config{URLs: []string{sound.URL, hung.URL}})
+	hold(t, hung)
+	_, found, err := s.Block(ctxFor(t, time.Hour), schema.BlockHash(schema.Hash{1}))
+	if found || err != nil {
+		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// One node has pruned the block and the other one cannot be reached for a moment.
+func TestMomentOutOfReach(t *testing.T) {
+	away, pruned := upstreamtest.Start(t, testChain()), upstreamtest.Start(t, testChain())
+	s := newSet(t, Config{URLs: []string{away.URL, pruned.URL}})
+	checkLookup(t, s, 1)
+	first := true
+	away.Handle(func(w http.ResponseWriter, r *http.Request, node http.Handler) {
+		if first {
+			first = false
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		node.ServeHTTP(w, r)
+	})
+	pruned.Falsify(func(string, string, int, map[string]any) (map[string]any, error) {
+		return nil, &upstreamtest.Error{Code: 4444, Message: "pruned history unavailable"}
+	})
+	checkLookup(t, s, 5)
+}
+
+// A node that has pruned a block is not asked first for it again.
+func TestPrunedNodeIsAskedLast(t *testing.T) {
+	pruned, full := upstreamtest.Start(t, testChain()), upstreamtest.Start(t, testChain())
+	pruned.Falsify(func(_, _ string, index int, o map[string]any) (map[string]any, error) {
+		if index >= 0 {
+			return nil, &upstreamtest.Error{Code: 4444, Message: "pruned history unavailable"}
+		}
+		return o, nil
+	})
+	s := newSet(t, Config{URLs: []string{pruned.URL, full.URL}})
+	checkLookup(t, s, 11)
+	before := pruned.Requests.Load()
+	for n := range 12 {
+		checkLookup(t, s, uint64(n))
+	}
+	if got := pruned.Requests.Load() - before; got != 0 {
+		t.Errorf("asked %d times more", got)
+	}
+	checkLookup(t, s, 12) // has no uncles, so that it is not pruned
+	if got := pruned.Requests.Load() - before; got == 0 {
+		t.Error("not asked for what it may have")
+	}
+}
+
+// A node that serves another chain from one moment on is left.
+func TestChainChanges(t *testing.T) {
+	node := upstreamtest.Start(t, testChain())
+	s := newSet(t, Config{URLs: []string{node.URL}, PollInterval: 5 * time.Millisecond})
+	run(t, s)
+	eventually(t, func() bool { return s.Ready() == nil })
+	node.SetChainID(5)
+	eventually(t, func() bool { return s.Ready() != nil })
+	if err := s.Ready(); !strings.Contains(err.Error(), "chain 5") {
+		t.Error(err)
+	}
+}
+
+// A node that knows of no such block, and of its uncle, is not believed.
+func TestUncleOfNoBlock(t *testing.T) {
+	node, sound := upstreamtest.Start(t, testChain()), upstreamtest.Start(t, testChain())
+	node.Falsify(func(_, block string, index int, o map[string]any) (map[string]any, error) {
+		if block == "0x5" && index < 0 {
+			return nil, nil
+		}
+		return o, nil
+	})
+	alone := newSet(t, Config{URLs: []string{node.URL}})
+	if _, _, err := alone.Block(ctxFor(t, 10*time.Second), schema.Number(5)); !errors.Is(err, ErrFailed) {
+		t.Errorf("alone: %v, want ErrFailed", err)
+	}
+	checkLookup(t, newSet(t, Config{URLs: []string{node.URL, sound.URL}}), 5)
 }
 
 func TestCredit(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 // first, and of those that are preferred alike the one that will have the answer first.
 const (
 	sound  = iota
-	behind // its head is below what is asked for, as far as is known
+	behind // its head is below what is asked for, or that is pruned, as far as is known
 	silent // it seems to hang, or has asked to be left alone
 	broken // it is down
 )
@@ -51,7 +51,7 @@ func (n *node) worth(sel schema.Selector, now time.Time) int {
 		return broken
 	case n.silent(now), n.shut.left(now) > 0:
 		return silent
-	case known && sel.Kind() == schema.ByNumber && sel.Number() > latest:
+	case sel.Kind() == schema.ByNumber && (known && sel.Number() > latest || !n.lacks.has(sel.Number(), now)):
 		return behind
 	default:
 		return sound

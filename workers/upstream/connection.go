@@ -128,6 +128,21 @@ func (n *node) dial(ctx context.Context) (*rpc.Client, error) {
 	return client, nil
 }
 
+// sameChain asks a node that is connected for its chain again.
+func (n *node) sameChain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
+	defer cancel()
+	var id hexutil.Big
+	batch := []rpc.BatchElem{{Method: "eth_chainId", Result: &id}}
+	if err := n.call(ctx, batch); err != nil {
+		return err
+	}
+	if err := batch[0].Error; err != nil {
+		return fmt.Errorf("%w: eth_chainId: %s", ErrFailed, n.scrub.text(err.Error()))
+	}
+	return n.chain.check(id.ToInt())
+}
+
 func (n *node) options() []rpc.ClientOption {
 	if n.http == nil {
 		return []rpc.ClientOption{rpc.WithWebsocketMessageSizeLimit(n.cfg.MaxResponse)}

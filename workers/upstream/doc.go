@@ -4,8 +4,8 @@
 // # Which node
 //
 // Block asks one node after the other until one gives an answer that is worth having. The
-// order is: nodes that are up, know of the block's height and do not seem to hang, before
-// the others; of these the preferred first; of those preferred alike the one for which
+// order is: nodes that are up, know of the block's height, are not known to have pruned it and
+// do not seem to hang, before the others; of these the preferred first; of those preferred alike the one for which
 // the time of its answers times the lookups in its hands is least. A node is left
 //
 //	that has failed                        at once

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,14 +51,9 @@ func (a asked) Error() string {
 
 func (a asked) Unwrap() []error { return a }
 
-// unreachable reports whether every node that was asked could not be reached.
+// unreachable reports whether a node that was asked could not be reached.
 func (a asked) unreachable() bool {
-	for _, err := range a {
-		if !errors.Is(err, ErrUnreachable) {
-			return false
-		}
-	}
-	return true
+	return slices.ContainsFunc(a, func(err error) bool { return errors.Is(err, ErrUnreachable) })
 }
 
 // JSON-RPC error codes of nodes that mean something here.

@@ -37,6 +37,9 @@ func (n *node) fly(batch []*lookup, began time.Time) {
 	n.heard.Store(now.UnixNano())
 	n.note(outcomes, now.Sub(began))
 	for i, l := range batch {
+		if l.sel.Kind() == schema.ByNumber && errors.Is(outcomes[i].err, ErrPruned) {
+			n.lacks.note(l.sel.Number(), now)
+		}
 		l.to <- outcomes[i]
 	}
 }

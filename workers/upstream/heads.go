@@ -147,9 +147,13 @@ func (f *follower) look(ctx context.Context) error {
 	return f.lookAtTags(ctx)
 }
 
-// lookAtTags asks for the finalized and the safe block, and tells them to the view.
+// lookAtTags asks for the finalized and the safe block, and tells them to the view. It also
+// asks whether the node is still of the same chain: it may be another one by now.
 func (f *follower) lookAtTags(ctx context.Context) error {
 	n, tags := f.node, []schema.Tag{schema.Finalized, schema.Safe}
+	if err := n.sameChain(ctx); err != nil {
+		return err
+	}
 	headers, errs, err := f.tagged(ctx, tags...)
 	if err != nil {
 		return err

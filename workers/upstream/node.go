@@ -35,6 +35,7 @@ type node struct {
 	pace      pace
 	latest    atomic.Uint64 // the highest block it has told of, plus one; 0 before
 	finalized atomic.Uint64 // likewise the last finalized one
+	lacks     lacks
 	canon     *canon
 	refused   schema.Hash // a head that was not followed, logged once; under canon.mu
 

@@ -69,8 +69,8 @@ func (s *Set) Actors() *actor.System { return s.system }
 // A block that the View holds is not asked for: by its hash, or by its number once it is
 // final.
 //
-// The error tells what each node that was asked failed with. Where only nodes that
-// cannot be reached were left, they are asked once more after a short pause.
+// The error tells what each node that was asked failed with. Where one of them could not
+// be reached, all are asked once more after a short pause.
 func (s *Set) Block(ctx context.Context, sel schema.Selector) (b Block, found bool, err error) {
 	if b, held := s.canon.held(sel); held {
 		return b, true, nil
