@@ -135,7 +135,7 @@ func (sc scrubber) saidError(said rpc.Error) error {
 		code == codeNotFound && strings.Contains(text, "not found"):
 		reason = errNoBlock
 	}
-	if reason == ErrOverloaded {
+	if errors.Is(reason, ErrOverloaded) {
 		return fmt.Errorf("%w: error %d, %s", backOff(said), code, sc.text(said.Error()))
 	}
 	return fmt.Errorf("%w: error %d, %s", reason, code, sc.text(said.Error()))
