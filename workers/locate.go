@@ -20,6 +20,9 @@ func (p *Pool) locate(b schema.Selector, now time.Time) (_ schema.Selector, none
 			return b, true
 		}
 	case schema.ByTag:
+		if p.cfg.Source.Ready() != nil {
+			return b, false // what nodes say now cannot be known, and edges ask by tag to find that out
+		}
 		if p.cfg.Merged > 0 && b.Tag() != schema.Earliest {
 			return b, true
 		}

@@ -125,9 +125,8 @@ func ofBlocks(change func(*reply)) func(*liar, call, *reply) {
 
 // Reasons why callers get, as of now, something else than they should; see lie.bad.
 const (
-	first = "tags are asked of the first node, whatever the others have told of their heads"
+	first = "until the others have told of theirs, safe and finalized are the first node's word"
 	race  = "the chain is that of the node that answers first, not of the first in the list"
-	last  = "the last node is waited for until the caller's time is up, though another has answered"
 )
 
 // lies are all of them, new ones each time. other is the branch: blocks that are as
@@ -206,7 +205,6 @@ func lieBlocks(other []*types.Block) []*lie {
 	}
 	const (
 		outvoted = "nothing of it is false by itself, and nodes are not compared"
-		unseen   = "the uncles of a block that is said not to be there are not looked at"
 	)
 	return []*lie{
 		{name: "a block's field is another, each in turn", kind: untrue, tell: ofBlocks(inTurn(another))},
@@ -248,13 +246,12 @@ func lieBlocks(other []*types.Block) []*lie {
 			}
 		}},
 		{
-			name: "null for a block, but not for its uncles", kind: untrue,
-			bad:  map[setup]string{liarAlone: unseen, liarFirst: unseen},
+			name: "null for a block, but not for its uncles", kind: broken,
 			tell: ofBlocks((*reply).nothing),
 		},
 		{
 			name: "another chain, all of a sudden", kind: word,
-			bad: map[setup]string{liarFirst: "the chain is asked for when a connection is made, and never again"},
+			bad: map[setup]string{liarFirst: "the chain is asked for again with each new head, and each 5 s"},
 			tell: func(l *liar, c call, r *reply) {
 				if c.Method == "eth_chainId" {
 					r.Result = json.RawMessage(`"0x53a"`)

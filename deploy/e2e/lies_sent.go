@@ -62,7 +62,6 @@ func instant(contentType, body string) func(*liar, http.ResponseWriter, *http.Re
 
 // lieAnswers are about the form of answers, and the way they are sent.
 func lieAnswers() []*lie {
-	waited := map[setup]string{liarSecond: last, liarHedged: last}
 	renumber := func(replies []reply) []reply {
 		for i := range replies {
 			replies[i].ID = fmt.Appendf(nil, "%d", 1_000_000+i)
@@ -108,7 +107,7 @@ func lieAnswers() []*lie {
 		},
 		{name: "the last answer of a batch is missing", kind: strange, mix: func(replies []reply) []reply { return replies[:len(replies)-1] }},
 		{name: "an empty batch", kind: broken, mix: func([]reply) []reply { return []reply{} }},
-		{name: "a batch is refused by one error", kind: broken, send: func(_ *liar, w http.ResponseWriter, _ *http.Request, answer []byte) {
+		{name: "a batch is refused by one error", kind: odd, send: func(_ *liar, w http.ResponseWriter, _ *http.Request, answer []byte) {
 			if answer[0] == '[' {
 				answer = []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batches are not supported"}}`)
 			}
@@ -139,7 +138,7 @@ func lieAnswers() []*lie {
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		}},
-		{name: "no answer", kind: broken, bad: waited, send: func(l *liar, _ http.ResponseWriter, r *http.Request, _ []byte) { l.wait(r.Context(), callTime) }},
+		{name: "no answer", kind: broken, send: func(l *liar, _ http.ResponseWriter, r *http.Request, _ []byte) { l.wait(r.Context(), callTime) }},
 		{name: "byte by byte", kind: broken, send: func(l *liar, w http.ResponseWriter, r *http.Request, answer []byte) {
 			for i := range answer {
 				if _, err := w.Write(answer[i : i+1]); err != nil || http.NewResponseController(w).Flush() != nil || !l.wait(r.Context(), 50*time.Millisecond) {
@@ -153,7 +152,7 @@ func lieAnswers() []*lie {
 		{name: "an answer without end", kind: broken, costly: true, send: func(_ *liar, w http.ResponseWriter, _ *http.Request, _ []byte) {
 			fill(w, `[{"jsonrpc":"2.0","id":1,"result":"`, 0)
 		}},
-		{name: "blank space without end", kind: broken, costly: true, bad: waited, send: func(l *liar, w http.ResponseWriter, r *http.Request, _ []byte) {
+		{name: "blank space without end", kind: broken, costly: true, send: func(l *liar, w http.ResponseWriter, r *http.Request, _ []byte) {
 			for {
 				if _, err := w.Write([]byte(" ")); err != nil || http.NewResponseController(w).Flush() != nil || !l.wait(r.Context(), pollEvery) {
 					return
@@ -191,7 +190,6 @@ func (l *liar) stranger() string {
 
 // lieFrames are about WebSockets.
 func lieFrames() []*lie {
-	waited := map[setup]string{liarSecond: last, liarHedged: last}
 	write := func(ctx context.Context, conn *websocket.Conn, kind websocket.MessageType, texts ...[]byte) error {
 		for _, text := range texts {
 			if err := conn.Write(ctx, kind, text); err != nil {
@@ -201,7 +199,7 @@ func lieFrames() []*lie {
 		return nil
 	}
 	return []*lie{
-		{name: "WebSocket: closed in the middle of a message", kind: broken, ws: true, bad: waited, frame: func(ctx context.Context, conn *websocket.Conn, answer []byte) error {
+		{name: "WebSocket: closed in the middle of a message", kind: broken, ws: true, frame: func(ctx context.Context, conn *websocket.Conn, answer []byte) error {
 			w, err := conn.Writer(ctx, websocket.MessageText)
 			if err == nil {
 				_, err = w.Write(answer[:len(answer)/2])
@@ -232,6 +230,6 @@ func lieFrames() []*lie {
 			}
 			return err
 		}},
-		{name: "WebSocket: no answer", kind: broken, ws: true, bad: waited, frame: func(context.Context, *websocket.Conn, []byte) error { return nil }},
+		{name: "WebSocket: no answer", kind: broken, ws: true, frame: func(context.Context, *websocket.Conn, []byte) error { return nil }},
 	}
 }

@@ -24,7 +24,7 @@ var reorgs = []struct{ depth, shared int }{{1, 103}, {3, 107}, {10, 112}, {64, 1
 // passedBy is why, as of now, a tag may go back for a moment: while geth changes chains,
 // each of the new blocks is its head for a moment, from the lowest on (reorg of its
 // core/blockchain.go).
-const passedBy = "tags are asked of the node each time, and what it says is passed on"
+const passedBy = "a lower head on another branch is followed at once when the only node has it"
 
 // neverMerged is beyond every chain here: what is reorganised is proof of work, where
 // blocks have uncles.

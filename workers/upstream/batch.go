@@ -5,17 +5,31 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// callAsFits sends calls as one batch, or one after the other to a node that takes none.
+// callAsFits sends calls as one batch, or one after the other to a node that takes none,
+// which is found out here.
 func (n *node) callAsFits(ctx context.Context, batch []rpc.BatchElem) error {
 	if n.single.Load() {
 		return n.callEach(ctx, batch)
 	}
-	return n.call(ctx, batch)
+	err := n.call(ctx, batch)
+	if len(batch) > callsEach || n.batchError(err, batch) == nil {
+		return err
+	}
+	if each := n.callEach(ctx, batch); each != nil {
+		return err
+	}
+	answered := func(e rpc.BatchElem) bool { return e.Error == nil }
+	if slices.ContainsFunc(batch, answered) && !n.single.Swap(true) {
+		n.fewer(1)
+		n.log.Warn("upstream takes no batches: it is asked for one call at a time")
+	}
+	return nil
 }
 
 // codeInvalidRequest is what go-ethereum refuses a batch with that has too many calls.
@@ -24,15 +38,8 @@ const codeInvalidRequest = -32600
 // codeTooLarge is what it refuses the rest of a batch with whose answer became too long.
 const codeTooLarge = -32003
 
-// refusesBatch says whether the node has refused a batch for being one, or for being too
-// large, as far as that can be told: it is cheap to try a smaller one.
-func (n *node) refusesBatch(err error, batch []rpc.BatchElem) bool {
-	if n.single.Load() && len(batch) <= callsEach {
-		return false
-	}
-	return n.batchError(err, batch) != nil
-}
-
+// batchError returns what a node has refused a batch with for being one, or for being too
+// large, as far as that can be told: it is cheap to try a smaller one. Else it is nil.
 func (n *node) batchError(err error, batch []rpc.BatchElem) error {
 	if err != nil {
 		if errors.Is(err, errBatch) || errors.Is(err, errTooLarge) && len(batch) > callsEach {
@@ -67,17 +74,6 @@ func aboutBatch(err error) bool {
 	}
 	typed, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	return ok && typed.Offset > 0 && typed.Field == "" && typed.Value == "object"
-}
-
-// judgeSingle looks at what came of asking for one call at a time: the node goes on to be
-// asked so if that was better.
-func (n *node) judgeSingle(err error) {
-	if err != nil && !errors.Is(err, errNoBlock) && !errors.Is(err, ErrPruned) {
-		n.single.Store(false)
-		return
-	}
-	n.fewer(1)
-	n.log.Warn("upstream takes no batches: it is asked for one call at a time")
 }
 
 // fewer has the node asked for fewer blocks at a time.

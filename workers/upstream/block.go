@@ -73,15 +73,11 @@ func (n *node) namedBlocks(ctx context.Context, sels []schema.Selector, outcomes
 		batch = appendUncles(batch, uncleMethod, s.String(), raws[1:callsEach])
 	}
 	err := n.callAsFits(ctx, batch)
-	if refused := n.refusesBatch(err, batch); refused && len(sels) > 1 {
+	if len(sels) > 1 && n.batchError(err, batch) != nil {
 		half := len(sels) / 2
 		n.fewer(half)
 		n.namedBlocks(ctx, sels[:half], outcomes[:half])
 		n.namedBlocks(ctx, sels[half:], outcomes[half:])
-		return
-	} else if refused && !n.single.Swap(true) {
-		n.namedBlocks(ctx, sels, outcomes)
-		n.judgeSingle(outcomes[0].err)
 		return
 	}
 	for i, s := range sels {

@@ -65,6 +65,11 @@ func (c *chase) run() (b Block, found, done bool) {
 func (c *chase) hedge(now time.Time) {
 	c.patience = relook
 	hung := slices.DeleteFunc(slices.Clone(c.asked), func(n *node) bool { return !n.silent(now) })
+	for _, n := range hung {
+		if n.hushed.CompareAndSwap(false, true) {
+			n.log.Warn("upstream keeps silent; others are asked")
+		}
+	}
 	switch {
 	case c.next == len(c.order) && c.missing:
 		for _, n := range hung {

@@ -134,7 +134,7 @@ func (n *node) sameChain(ctx context.Context) error {
 	defer cancel()
 	var id hexutil.Big
 	batch := []rpc.BatchElem{{Method: "eth_chainId", Result: &id}}
-	if err := n.call(ctx, batch); err != nil {
+	if err := n.callAsFits(ctx, batch); err != nil {
 		return err
 	}
 	if err := batch[0].Error; err != nil {

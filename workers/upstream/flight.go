@@ -91,6 +91,9 @@ func (n *node) note(outcomes []outcome, took time.Duration) {
 		}
 	}
 	n.metrics.observe(took)
+	if good {
+		n.hushed.Store(false)
+	}
 	if good || errors.Is(worst, errNoAnswer) { // to fail is quick
 		n.pace.took(time.Now(), took, good)
 	}

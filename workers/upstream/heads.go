@@ -209,7 +209,7 @@ func (f *follower) tagged(ctx context.Context, tags ...schema.Tag) ([]*types.Hea
 	for i, t := range tags {
 		batch[i] = rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{t.String(), false}, Result: &raws[i]}
 	}
-	if err := f.node.call(ctx, batch); err != nil {
+	if err := f.node.callAsFits(ctx, batch); err != nil {
 		return nil, nil, err
 	}
 	headers, errs := make([]*types.Header, len(tags)), make([]error, len(tags))

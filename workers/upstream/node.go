@@ -48,6 +48,7 @@ type node struct {
 	heard   atomic.Int64  // when one of them ended, or began alone: in ns after the epoch
 	batch   atomic.Int32  // blocks in one of them
 	single  atomic.Bool   // it takes no batches
+	hushed  atomic.Bool   // it seems to hang, which was logged
 	shut    shutter
 
 	connection
