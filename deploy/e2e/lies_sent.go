@@ -71,6 +71,7 @@ func lieAnswers() []*lie {
 	return []*lie{
 		{name: "other ids", kind: broken, mix: renumber},
 		{name: "the ids of others in the batch", kind: word, // so that some null stands for the block
+			bad: map[setup]string{liarFirst: "an uncle of the same number is a block that proves itself"},
 			mix: func(replies []reply) []reply {
 				for i := range replies {
 					k := len(replies) - 1 - i
