@@ -65,7 +65,7 @@ func BenchmarkOffered(b *testing.B) {
 		cache  int64
 		source func(b *testing.B, wait time.Duration) Source
 	}{
-		{"slow-shards", 200 * time.Microsecond, 0, cached},
+		{"slow-shards", 2 * time.Millisecond, 0, cached},
 		// A node that computes, on the same processors; nothing is kept.
 		{"busy-processor", 0, -1, func(b *testing.B, wait time.Duration) Source { return nodeSource(b, "", 0, wait) }},
 		// 16 blocks each 10 ms.
@@ -109,8 +109,8 @@ func BenchmarkOffered(b *testing.B) {
 				b.Cleanup(client.Close)
 				var fresh atomic.Uint64
 				question := func(int) schema.Question {
-					n := fresh.Add(1)
-					return schema.Question{Block: schema.Number(n % uint64(len(longChain()))), Index: n & 1}
+					b := longChain()[fresh.Add(1)%uint64(len(longChain()))]
+					return schema.Question{Block: schema.BlockHash(schema.Hash(b.Hash()))}
 				}
 				for b.Loop() {
 					capacity := schematest.Capacity(client, question, 64, time.Second)

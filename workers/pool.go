@@ -77,7 +77,7 @@ func New(c Config) (*Pool, error) {
 func (p *Pool) start() (err error) {
 	for i := range p.cfg.Shards {
 		s := new(slot)
-		s.gate = codel.NewGate(p.cfg.MaxWait, func() int { return s.shard.Stats().Mailbox })
+		s.gate = codel.NewGate(codel.Always(p.cfg.MaxWait), func() int { return s.shard.Stats().Mailbox })
 		s.shard, err = actor.Spawn(p.system, actor.Options{
 			Name:     fmt.Sprintf("shard-%d", i),
 			Mailbox:  p.cfg.Mailbox,

@@ -24,7 +24,7 @@ type queue struct {
 func newQueue(service, cost time.Duration) *queue {
 	now := time.Now()
 	q := &queue{now: now, free: now, service: service, cost: cost}
-	q.gate = codel.NewGate(target, func() int { return len(q.waiting) })
+	q.gate = codel.NewGate(codel.Always(target), func() int { return len(q.waiting) })
 	return q
 }
 
@@ -77,7 +77,7 @@ func TestGateStaysOpenForBursts(t *testing.T) {
 // for longer than the target, but not because of those before them.
 func TestGateStaysOpenOnABusyMachine(t *testing.T) {
 	waiting := 0
-	g := codel.NewGate(target, func() int { return waiting })
+	g := codel.NewGate(codel.Always(target), func() int { return waiting })
 	now := time.Now()
 	for range 100 {
 		joined := now.Add(20 * time.Millisecond)
@@ -125,7 +125,7 @@ func TestGateOpensAgain(t *testing.T) {
 }
 
 func TestGateWithoutATarget(t *testing.T) {
-	g := codel.NewGate(-1, func() int { return 1000 })
+	g := codel.NewGate(codel.Always(-1), func() int { return 1000 })
 	now := time.Now()
 	for range 1000 {
 		now = now.Add(time.Millisecond)

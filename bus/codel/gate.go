@@ -16,7 +16,7 @@ const (
 // Gate stands before a queue. Whoever wants to join asks Closed, from any goroutine; who
 // takes from the queue tells it by Took, one at a time.
 type Gate struct {
-	target time.Duration
+	target func() time.Duration
 	length func() int
 	begin  time.Time
 	until  atomic.Int64 // closed until then, in ns after begin
@@ -30,10 +30,15 @@ type Gate struct {
 	closed     bool // in this interval
 }
 
-// NewGate returns an open Gate for a queue with a length. It calls length from Took, and
-// only when somebody has waited for longer than the target. A target of 0 or less keeps
-// the Gate open.
-func NewGate(target time.Duration, length func() int) *Gate {
+// Always is a target that does not change.
+func Always(target time.Duration) func() time.Duration {
+	return func() time.Duration { return target }
+}
+
+// NewGate returns an open Gate for a queue with a length. It calls target and length from
+// Took, length only when somebody has waited for longer than the target. A target of 0 or
+// less keeps the Gate open.
+func NewGate(target func() time.Duration, length func() int) *Gate {
 	return &Gate{target: target, length: length, begin: time.Now()}
 }
 
@@ -45,11 +50,12 @@ func (g *Gate) Closed(now time.Time) bool {
 
 // Took notes that who joined the queue at a time is taken from it now.
 func (g *Gate) Took(now, joined time.Time) {
-	if g.target <= 0 {
+	target := g.target()
+	if target <= 0 {
 		return
 	}
 	waited := now.Sub(joined)
-	if waited > g.target && g.length() == 0 {
+	if waited > target && g.length() == 0 {
 		// The last one leaves a queue that does not stand, however long it was kept
 		// waiting (RFC 8289 section 5, dodequeue, has the same for the last packet).
 		waited = 0
@@ -57,7 +63,7 @@ func (g *Gate) Took(now, joined time.Time) {
 	if now.After(g.end) {
 		// An interval that ended long ago says nothing of now.
 		recent := now.Sub(g.end) < interval
-		g.standing = recent && (g.least > g.target || g.standing && g.closed)
+		g.standing = recent && (g.least > target || g.standing && g.closed)
 		if g.taken > 0 {
 			g.each = now.Sub(g.start) / time.Duration(g.taken)
 		}
@@ -71,8 +77,8 @@ func (g *Gate) Took(now, joined time.Time) {
 	}
 	// Who comes now waits for all that are there. The gate opens again when half of
 	// the target is left, so that there is work all the time.
-	if wait := time.Duration(g.length()) * g.each; wait > g.target {
+	if wait := time.Duration(g.length()) * g.each; wait > target {
 		g.closed = true
-		g.until.Store(int64(now.Sub(g.begin) + wait - g.target/2))
+		g.until.Store(int64(now.Sub(g.begin) + wait - target/2))
 	}
 }

@@ -44,9 +44,10 @@ type Config struct {
 	// Waiting is how many lookups may wait for their turn at one node; beyond it the
 	// next node is asked. Default 4096.
 	Waiting int
-	// MaxWait is how long lookups may stand in line for a node: when all have waited for
-	// longer for a while, the next node is asked until there are fewer, see package
-	// codel. Negative: no bound. Default codel.DefaultTarget.
+	// MaxWait is how long lookups may stand in line for a node, or 4 times the time of
+	// its quickest answers if that is longer: when all have waited for longer for a while, the next node
+	// is asked until there are fewer, see package codel. Negative: no bound. Default
+	// codel.DefaultTarget.
 	MaxWait time.Duration
 	// MaxResponse bounds a node's answer in bytes, after decompression. A block of
 	// 60 million gas is about 200 kB. Default 8 MiB.

@@ -71,8 +71,17 @@ func newNode(cfg *Config, raw, name string, preset terms, ch *chain, view *canon
 		n.http = newHTTPClient(t.inFlight, cfg.MaxResponse, n.shut.told)
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.gate = codel.NewGate(cfg.MaxWait, func() int { return int(n.waiting.Load()) })
+	n.gate = codel.NewGate(n.maxWait, func() int { return int(n.waiting.Load()) })
 	return n, nil
+}
+
+// maxWait is how long lookups may stand in line. Some round trips of a node that has
+// nothing else to do are no overload yet: so long wait many callers for each other's.
+func (n *node) maxWait() time.Duration {
+	if n.cfg.MaxWait < 0 {
+		return n.cfg.MaxWait
+	}
+	return max(n.cfg.MaxWait, 4*n.pace.best())
 }
 
 // ask hands a lookup to the node's actor, which answers it once. An error means that it

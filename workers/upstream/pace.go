@@ -27,6 +27,9 @@ type pace struct {
 	last   time.Time
 	counts [paceBuckets]float64 // of round trips by their time
 	faded  time.Time
+
+	least, before time.Duration // the shortest of this while and of the one before; 0: none
+	turned        time.Time
 }
 
 const (
@@ -57,6 +60,12 @@ func (p *pace) took(now time.Time, d time.Duration, answered bool) {
 	if !answered {
 		return
 	}
+	if now.Sub(p.turned) > leastFor {
+		p.before, p.least, p.turned = p.least, 0, now
+	}
+	if p.least == 0 || d < p.least {
+		p.least = d
+	}
 	if fade := now.Sub(p.faded); fade > paceHalf/4 {
 		left := math.Exp2(-float64(fade) / float64(4*paceHalf))
 		for i := range p.counts {
@@ -77,6 +86,20 @@ func (p *pace) cost(now time.Time) float64 {
 	defer p.mu.Unlock()
 	return p.mean * math.Exp2(-float64(now.Sub(p.last))/float64(paceHalf))
 }
+
+// best is the time of the quickest round trip of late, 0 when none is known: that of a node
+// that has nothing else to do.
+func (p *pace) best() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.before > 0 && (p.least == 0 || p.before < p.least) {
+		return p.before
+	}
+	return p.least
+}
+
+// leastFor is how long the quickest round trip counts, at least.
+const leastFor = 15 * time.Second
 
 // slowest is the time in which 99 % of the round trips ended, false when there were too
 // few.

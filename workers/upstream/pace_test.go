@@ -23,6 +23,9 @@ func TestPace(t *testing.T) {
 	if got, ok := p.slowest(); !ok || got < 80*time.Millisecond || got > 100*time.Millisecond {
 		t.Errorf("99 %% within %v, want 80 ms", got)
 	}
+	if got := p.best(); got != 4*time.Millisecond {
+		t.Errorf("best %v, want 4 ms", got)
+	}
 	p.took(now, time.Second, true)
 	if got := p.cost(now); got != float64(time.Second) {
 		t.Errorf("after a slow one: %v", time.Duration(got))
