@@ -46,7 +46,7 @@ func (c *chase) run() (b Block, found, done bool) {
 			case c.set.oneIsEnough(c.sel):
 				return Block{}, false, true
 			default:
-				c.missing = true
+				c.missing, c.patience = true, relook
 			}
 		case <-timer.C:
 			c.hedge(time.Now())
@@ -67,7 +67,7 @@ func (c *chase) hedge(now time.Time) {
 	hung := slices.DeleteFunc(slices.Clone(c.asked), func(n *node) bool { return !n.silent(now) })
 	for _, n := range hung {
 		if n.hushed.CompareAndSwap(false, true) {
-			n.log.Warn("upstream keeps silent; others are asked")
+			n.log.Warn("upstream keeps silent")
 		}
 	}
 	switch {

@@ -90,11 +90,13 @@ func TestHungNodeIsLeft(t *testing.T) {
 // That a block does not exist is said though one of the nodes hangs.
 func TestHungNodeNeedNotConfirm(t *testing.T) {
 	sound, hung := upstreamtest.Start(t, testChain()), upstreamtest.Start(t, testChain())
-	s := newSet(t, Config{URLs: []string{sound.URL, hung.URL}})
 	hold(t, hung)
-	_, found, err := s.Block(ctxFor(t, time.Hour), schema.BlockHash(schema.Hash{1}))
-	if found || err != nil {
-		t.Errorf("found %v, %v", found, err)
+	for _, urls := range [][]string{{sound.URL, hung.URL}, {hung.URL, sound.URL}} {
+		s := newSet(t, Config{URLs: urls, ChainID: upstreamtest.ChainID, CallTimeout: 5 * time.Second})
+		_, found, err := s.Block(ctxFor(t, time.Hour), schema.BlockHash(schema.Hash{1}))
+		if found || err != nil {
+			t.Errorf("found %v, %v", found, err)
+		}
 	}
 }
 
