@@ -31,7 +31,7 @@ func newWatch(t *testing.T, cfg Config, nodes ...*upstreamtest.Node) *watch {
 	w := &watch{t: t, set: newSet(t, cfg)}
 	w.set.canon.patience = time.Hour
 	for _, n := range w.set.nodes {
-		w.followers = append(w.followers, &follower{set: w.set, node: n})
+		w.followers = append(w.followers, &follower{set: w.set, node: n, unfilled: mostUnfilled}) // it begins at the head
 	}
 	return w
 }

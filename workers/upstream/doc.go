@@ -37,7 +37,8 @@
 // Near the head that is no single answer's word. A Set follows the heads of its nodes, by
 // looking at them and, where a node tells of them by WebSocket, when it does, and makes
 // one chain of them that View shows: blocks with their uncles, each the parent of the
-// next, and the safe and the finalized one. canon has the rules. A reorg is followed; no
+// next, from the last final one on if that is not too far, and the safe and the finalized
+// one. canon has the rules. A reorg is followed; no
 // node that lags or disagrees takes the view back. Its blocks prove nothing about work or
 // votes: a node that makes up a whole chain is not seen through.
 //

@@ -86,6 +86,8 @@ type follower struct {
 	looks  int           // at it
 	doubts int           // how often it could not be followed
 
+	unfilled int // how often it did not have what stands below its head
+
 	news *subscription // nil: there is none
 	mute *rpc.Client   // it knows no subscriptions
 }
@@ -144,8 +146,19 @@ func (f *follower) look(ctx context.Context) error {
 	if f.looks%tagsEvery > 0 {
 		return nil
 	}
-	return f.lookAtTags(ctx)
+	if err := f.lookAtTags(ctx); err != nil || f.unfilled == mostUnfilled {
+		return err
+	}
+	if err := f.fill(ctx); err != nil {
+		f.unfilled++
+		n.log.Debug("the view is not filled", "reason", err)
+	}
+	return nil
 }
+
+// mostUnfilled is how often a node may fail to tell what stands below its head, which it
+// may have dropped.
+const mostUnfilled = 3
 
 // lookAtTags asks for the finalized and the safe block, and tells them to the view. It also
 // asks whether the node is still of the same chain: it may be another one by now.
