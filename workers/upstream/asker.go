@@ -22,6 +22,15 @@ type lookup struct {
 	node    *node
 }
 
+// mayWait is how long the lookup may wait for what the node's terms allow: where another
+// node can be asked, not longer than for a slow answer.
+func (l *lookup) mayWait() time.Duration {
+	if l.patient {
+		return time.Second
+	}
+	return hedgeFloor
+}
+
 // outcome is what a node said to a lookup.
 type outcome struct {
 	node  *node

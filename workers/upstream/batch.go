@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ func (n *node) callAsFits(ctx context.Context, batch []rpc.BatchElem) error {
 		return n.callEach(ctx, batch)
 	}
 	err := n.call(ctx, batch)
-	if len(batch) > callsEach || n.batchError(err, batch) == nil {
+	if status, _ := errors.AsType[httpStatus](err); len(batch) > callsEach || n.batchError(err, batch) == nil && !status.vague() {
 		return err
 	}
 	if each := n.callEach(ctx, batch); each != nil {
@@ -46,6 +47,9 @@ func (n *node) batchError(err error, batch []rpc.BatchElem) error {
 			return err
 		}
 		return nil
+	}
+	if !slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return !errors.Is(e.Error, rpc.ErrMissingBatchResponse) }) {
+		return fmt.Errorf("%w: %w", ErrFailed, errBatch) // []
 	}
 	for _, e := range batch {
 		said, ok := errors.AsType[rpc.Error](e.Error)

@@ -32,6 +32,9 @@ func TestBatchesThatAreRefused(t *testing.T) {
 		{"no batches, an object", 0, 200, invalid("batches are not supported")},
 		{"no batches, a list", 0, 200, "[" + invalid("batch not supported") + "]"},
 		{"no batches, a status", 0, 413, "no batches %s"},
+		{"no batches, another status", 0, 400, "no batches %s"},
+		{"no batches, an error within", 0, 500, invalid("no batches")},
+		{"no batches, an empty one", 0, 200, "[]%.0s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			node := upstreamtest.Start(t, testChain())

@@ -14,10 +14,13 @@ type chain struct {
 	id uint64 // 0 until known
 }
 
+// errChain: the node is of another chain, so that nothing it says is of use.
+var errChain = fmt.Errorf("%w", ErrUntrue)
+
 // check compares a node's chain ID with that of the others.
 func (c *chain) check(id *big.Int) error {
 	if !id.IsUint64() || id.Sign() == 0 {
-		return fmt.Errorf("%w: it serves chain %v, which is no chain ID", ErrUntrue, id)
+		return fmt.Errorf("%w: it serves chain %v, which is no chain ID", errChain, id)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,7 +28,7 @@ func (c *chain) check(id *big.Int) error {
 		c.id = id.Uint64()
 	}
 	if c.id != id.Uint64() {
-		return fmt.Errorf("%w: it serves chain %v, the chain here is %d", ErrUntrue, id, c.id)
+		return fmt.Errorf("%w: it serves chain %v, the chain here is %d", errChain, id, c.id)
 	}
 	return nil
 }

@@ -246,6 +246,16 @@ func TestRateIsKept(t *testing.T) {
 	}
 }
 
+// What a node may not be asked for is asked of the next one at once.
+func TestRateSpills(t *testing.T) {
+	limited, free := upstreamtest.Start(t, testChain()), upstreamtest.Start(t, testChain())
+	s := newSet(t, Config{URLs: []string{limited.URL + "#rps=0.1", free.URL}, MaxWait: -1})
+	all(t, s, 100)
+	if got := limited.Calls.Load(); got > 2*callsEach {
+		t.Errorf("%d calls of a node that may be asked for one in 10 s", got)
+	}
+}
+
 func TestLoadIsShared(t *testing.T) {
 	const lookups = 400
 	a, b := upstreamtest.Start(t, testChain()), upstreamtest.Start(t, testChain())

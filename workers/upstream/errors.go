@@ -91,7 +91,7 @@ func (sc scrubber) callError(err error) error {
 	case aboutBatch(err):
 		return fmt.Errorf("%w: %w", ErrFailed, errBatch)
 	case errors.As(err, &status):
-		return statusError(status.StatusCode)
+		return httpStatus{status.StatusCode}
 	case errors.As(err, &said):
 		return sc.saidError(said)
 	case errors.As(err, &syntax), errors.As(err, &typed):
@@ -104,17 +104,33 @@ func (sc scrubber) callError(err error) error {
 	return fmt.Errorf("%w: %s", ErrUnreachable, sc.text(err.Error()))
 }
 
-// statusError is the reason behind an HTTP status. The body is left out: some
-// providers repeat the key there.
-func statusError(code int) error {
-	reason := ErrFailed
+// httpStatus is an HTTP status in place of an answer, with the reason behind it. The body is
+// left out: some providers repeat the key there.
+type httpStatus struct{ code int }
+
+// Error names the status.
+func (s httpStatus) Error() string { return fmt.Sprintf("%v: HTTP status %d", s.Unwrap(), s.code) }
+
+// Unwrap returns the reason.
+func (s httpStatus) Unwrap() error {
 	switch {
-	case code == http.StatusTooManyRequests:
-		reason = ErrOverloaded
-	case code >= 500:
-		reason = ErrUnreachable // a gateway with nothing behind it
+	case s.code == http.StatusTooManyRequests:
+		return ErrOverloaded
+	case s.code >= 500:
+		return ErrUnreachable // a gateway with nothing behind it
+	default:
+		return ErrFailed
 	}
-	return fmt.Errorf("%w: HTTP status %d", reason, code)
+}
+
+// vague says that the status may mean anything, a refused batch among it.
+func (s httpStatus) vague() bool {
+	switch s.code {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity,
+		http.StatusInternalServerError, http.StatusNotImplemented:
+		return true
+	}
+	return false
 }
 
 // saidError sorts the JSON-RPC errors of nodes. Their codes differ and often are

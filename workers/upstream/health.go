@@ -160,6 +160,20 @@ func (h *health) landed() {
 	h.probing = false
 }
 
+// useless is nil when asking the node is of use, else why it is not. One that is set aside
+// for a false answer is of use, if there is no other, as long as most of its answers are
+// true.
+func (h *health) useless(now time.Time) error {
+	h.mu.Lock()
+	mostly := h.state == down && errors.Is(h.err, ErrUntrue) && !errors.Is(h.err, errChain) &&
+		h.good.at(now, outcomeHalf) > h.bad.at(now, outcomeHalf)
+	h.mu.Unlock()
+	if mostly {
+		return nil
+	}
+	return h.reason()
+}
+
 // reason is nil when the node is up, else why it is not.
 func (h *health) reason() error {
 	h.mu.Lock()

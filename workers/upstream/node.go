@@ -93,6 +93,8 @@ func (n *node) ask(l *lookup) error {
 		return fmt.Errorf("%w: it asked to be left alone for %v more", ErrOverloaded, left.Round(time.Millisecond))
 	case n.gate.Closed(l.told):
 		return fmt.Errorf("%w: lookups stand in line for it", ErrOverloaded)
+	case n.rateWait(l.told) > l.mayWait():
+		return fmt.Errorf("%w: it is asked for as much per second as its terms allow", ErrOverloaded)
 	case n.waiting.Add(1) > int64(n.cfg.Waiting):
 		n.waiting.Add(-1)
 		return fmt.Errorf("%w: %d lookups wait for it", ErrOverloaded, n.cfg.Waiting)
@@ -103,6 +105,15 @@ func (n *node) ask(l *lookup) error {
 		return fmt.Errorf("%w: %w", ErrOverloaded, err)
 	}
 	return nil
+}
+
+// rateWait is how long one more lookup would wait since the node's terms allow no more.
+func (n *node) rateWait(now time.Time) time.Duration {
+	if n.limiter == nil {
+		return 0
+	}
+	lacking := float64(n.waiting.Load()+1)*callsEach - n.limiter.TokensAt(now)
+	return time.Duration(max(lacking, 0) / float64(n.limiter.Limit()) * float64(time.Second))
 }
 
 // silence is how long a node may keep silent while it is being asked, before it is

@@ -130,12 +130,13 @@ func (s *Set) oneIsEnough(sel schema.Selector) bool {
 // ChainID returns the ID of the chain that the nodes serve, false before it is known.
 func (s *Set) ChainID() (uint64, bool) { return s.chain.get() }
 
-// Ready returns nil when a lookup would be answered: at least one node is up. Else
+// Ready returns nil when a lookup would be answered: at least one node is of use. Else
 // it returns what each of them failed with.
 func (s *Set) Ready() error {
 	var failures asked
+	now := time.Now()
 	for _, n := range s.nodes {
-		err := n.health.reason()
+		err := n.health.useless(now)
 		if err == nil {
 			return nil
 		}

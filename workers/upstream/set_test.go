@@ -245,6 +245,33 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A false answer of the only node, which is right otherwise, does not take the service away.
+func TestReadyInSpiteOfAFalseAnswer(t *testing.T) {
+	node := upstreamtest.Start(t, testChain())
+	s := newSet(t, Config{URLs: []string{node.URL}})
+	for range 3 {
+		checkLookup(t, s, 4)
+	}
+	node.Falsify(func(_, block string, _ int, o map[string]any) (map[string]any, error) {
+		if block == "0x5" {
+			o["gasUsed"] = "0x1"
+		}
+		return o, nil
+	})
+	if _, _, err := s.Block(ctxFor(t, 10*time.Second), schema.Number(5)); !errors.Is(err, ErrUntrue) {
+		t.Fatal(err)
+	}
+	if err := s.Ready(); err != nil {
+		t.Error(err)
+	}
+	for range 5 {
+		_, _, _ = s.Block(ctxFor(t, 10*time.Second), schema.Number(5)) // false again
+	}
+	if s.Ready() == nil {
+		t.Error("ready, with a node that lies mostly")
+	}
+}
+
 func TestRegistersTwiceInTurn(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	cfg := Config{URLs: []string{"http://127.0.0.1:1", "http://127.0.0.1:1/other-key"}, Registerer: reg}
