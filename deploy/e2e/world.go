@@ -35,13 +35,15 @@ func newWorld(t *testing.T) *world {
 	worker := f.startWorker(s.node.URL, "--cache-bytes=1")
 	waitReady(t, worker.process, worker.admin)
 	s.settle = func() {
-		eventually(t, soon, "the worker to have its answers", func() error {
-			n, err := worker.metric("ommer_workers_fetches")
-			if err == nil && n > 0 {
-				err = fmt.Errorf("%v blocks are being asked for", n)
-			}
-			return err
-		})
+		for _, what := range []string{"ommer_workers_fetches", "ommer_upstream_left_alone"} {
+			eventually(t, soon, "the worker to have its answers, and to ask again", func() error {
+				n, err := worker.metric(what)
+				if err == nil && n > 0 {
+					err = fmt.Errorf("%s is %v", what, n)
+				}
+				return err
+			})
+		}
 	}
 	return w
 }
@@ -80,8 +82,8 @@ type source struct {
 	chain transcript.Chain
 	head  string // hash of the last block, by which edges' trial lookups ask too
 
-	// settle waits until nobody waits for what was held. A lookup that its caller has
-	// given up goes on in the worker, for the next one who asks.
+	// settle waits until nobody waits for what was held, and the node is asked. A lookup
+	// that its caller has given up goes on in the worker, for the next one who asks.
 	settle func()
 
 	mu      sync.Mutex
@@ -209,11 +211,14 @@ func (s *source) Asked() int { return -1 }
 func (s *source) Reset() {
 	s.Release()
 	s.mu.Lock()
+	busy := s.held
+	for _, f := range s.faults {
+		busy = busy || f == transcript.Overloaded // it is left alone for a while
+	}
 	clear(s.faults)
-	held := s.held
 	s.held = false
 	s.mu.Unlock()
-	if held {
+	if busy {
 		s.settle()
 	}
 	s.node.SetChain(upstreamtest.Chain(s.chain.Blocks))

@@ -155,6 +155,7 @@ func (n *node) succeeded() {
 
 // polled records that a question in the background was answered.
 func (n *node) polled() {
+	n.shut.open()
 	n.logUp(n.health.polled(time.Now()))
 }
 

@@ -17,7 +17,7 @@ type shutter struct {
 }
 
 const (
-	firstShut   = time.Second // doubled with each in a row, where a node does not say for how long
+	firstShut   = time.Second // doubled with each in a row without any answer, where a node does not say for how long
 	longestShut = 30 * time.Second
 	longestAsk  = time.Minute // what a node may ask for
 )
