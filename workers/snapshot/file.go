@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/ommer/ommer/schema"
 )
@@ -41,6 +43,29 @@ const (
 	tailSize = len(end) + 2*sha256.Size + len("\n")
 	maxSize  = headSize + MaxBlocks*lineSize + tailSize
 )
+
+// CheckPath returns an error that wraps ErrFormat when there is something else at the path
+// than a snapshot, or than the beginning of one: it is not to be overwritten.
+func CheckPath(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	const kind = "ommer snapshot "
+	head := make([]byte, len(kind))
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	if !strings.HasPrefix(kind, string(head[:n])) {
+		return fmt.Errorf("%s: %w, and is not overwritten; name another file, or remove it", path, ErrFormat)
+	}
+	return nil
+}
 
 // Write writes a file, in place of the one that is there. It can be read by its owner
 // only: it tells what callers have asked for.

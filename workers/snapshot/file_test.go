@@ -202,3 +202,22 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// What is no snapshot is somebody's file.
+func TestCheckPath(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := CheckPath(path); err != nil {
+		t.Errorf("no file: %v", err)
+	}
+	for content, want := range map[string]error{
+		"": nil, "ommer sna": nil, "ommer snapshot 1 chain 5\n": nil, "ommer snapshot 2 of the future": nil,
+		"OMMERUNC\x01": ErrFormat, "a": ErrFormat, "notes of mine, a few lines": ErrFormat,
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckPath(path); !errors.Is(err, want) || (want == nil) != (err == nil) {
+			t.Errorf("%q: %v, want %v", content, err, want)
+		}
+	}
+}

@@ -153,12 +153,12 @@ func checkURL(raw string) error {
 	}
 	u, err := url.Parse(bare)
 	if err != nil {
-		return fmt.Errorf("not a URL")
+		return fmt.Errorf("not a URL, such as http://127.0.0.1:8545")
 	}
 	switch u.Scheme {
 	case "http", "https", "ws", "wss":
 	default:
-		return fmt.Errorf("the scheme must be http, https, ws or wss")
+		return fmt.Errorf("the scheme must be http, https, ws or wss, as in http://127.0.0.1:8545")
 	}
 	if u.Hostname() == "" {
 		return fmt.Errorf("it names no host")
