@@ -22,6 +22,7 @@ import (
 	"github.com/ommer/ommer/schema/network"
 	"github.com/ommer/ommer/workers"
 	"github.com/ommer/ommer/workers/archive"
+	"github.com/ommer/ommer/workers/snapshot"
 	"github.com/ommer/ommer/workers/upstream"
 )
 
@@ -88,6 +89,11 @@ const hold = 4 << 20
 // New begins to connect. It waits neither for the bus nor for the nodes: until
 // they are there, readiness says what is missing.
 func New(cfg Config) (_ *Daemon, err error) {
+	if cfg.Snapshot != "" {
+		if err := snapshot.CheckPath(cfg.Snapshot); err != nil {
+			return nil, process.Usage{Err: fmt.Errorf("--snapshot: %w", err)}
+		}
+	}
 	d := &Daemon{}
 	defer func() {
 		if err != nil {

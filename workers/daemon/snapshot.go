@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ommer/ommer/bus/process"
 	"github.com/ommer/ommer/schema"
 	"github.com/ommer/ommer/workers"
 	"github.com/ommer/ommer/workers/snapshot"
@@ -37,9 +36,6 @@ type keeper struct {
 }
 
 func newKeeper(cfg Config, reg prometheus.Registerer, pool *workers.Pool, chainID func() (uint64, bool)) (*keeper, error) {
-	if err := snapshot.CheckPath(cfg.Snapshot); err != nil {
-		return nil, process.Usage{Err: fmt.Errorf("--snapshot: %w", err)}
-	}
 	k := &keeper{
 		path: cfg.Snapshot, every: cfg.SnapshotInterval, pool: pool, chainID: chainID, log: cfg.Log.With("snapshot", cfg.Snapshot),
 		written: prometheus.NewGauge(prometheus.GaugeOpts{
