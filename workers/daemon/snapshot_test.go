@@ -205,6 +205,18 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// A file that is no snapshot is somebody's, and stops the start.
+func TestSnapshotOfAnotherKind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes")
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := New(Config{Options: Options{Snapshot: path}})
+	if _, ok := errors.AsType[process.Usage](err); !ok || !strings.Contains(err.Error(), "--snapshot") {
+		t.Errorf("got %v, want a mistake of --snapshot", err)
+	}
+}
+
 // archiveAlone is a source that answers and still misses something.
 type archiveAlone struct{}
 
