@@ -126,6 +126,7 @@ func ofBlocks(change func(*reply)) func(*liar, call, *reply) {
 // Reasons why callers get, as of now, something else than they should; see lie.bad.
 const (
 	first = "until the others have told of theirs, safe and finalized are the first node's word"
+	same  = "an uncle of the same number is a block that proves itself, from whoever is asked"
 	race  = "the chain is that of the node that answers first, not of the first in the list"
 )
 

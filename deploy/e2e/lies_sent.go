@@ -69,9 +69,9 @@ func lieAnswers() []*lie {
 		return replies
 	}
 	return []*lie{
-		{name: "other ids", kind: broken, mix: renumber},
+		{name: "other ids", kind: odd, mix: renumber},
 		{name: "the ids of others in the batch", kind: word, // so that some null stands for the block
-			bad: map[setup]string{liarFirst: "an uncle of the same number is a block that proves itself"},
+			bad: map[setup]string{liarFirst: same, liarSecond: same, liarHedged: same},
 			mix: func(replies []reply) []reply {
 				for i := range replies {
 					k := len(replies) - 1 - i
@@ -107,7 +107,7 @@ func lieAnswers() []*lie {
 			},
 		},
 		{name: "the last answer of a batch is missing", kind: strange, mix: func(replies []reply) []reply { return replies[:len(replies)-1] }},
-		{name: "an empty batch", kind: broken, mix: func([]reply) []reply { return []reply{} }},
+		{name: "an empty batch", kind: odd, mix: func([]reply) []reply { return []reply{} }},
 		{name: "a batch is refused by one error", kind: odd, send: func(_ *liar, w http.ResponseWriter, _ *http.Request, answer []byte) {
 			if answer[0] == '[' {
 				answer = []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batches are not supported"}}`)

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -27,6 +28,8 @@ func TestBatchesThatAreRefused(t *testing.T) {
 		{"go-ethereum", 50, 200, "[" + invalid("batch too large") + "]"},
 		{"an object", 30, 200, invalid("too many calls")},
 		{"status 413", 12, 413, "too large %s"},
+		{"status 400", 12, 400, "too many %s"},
+		{"status 500", 3, 500, invalid("too many calls")},
 		{"another code", 10, 200, `[{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"exceeded the batch limit of 10"}}]`},
 		{"three calls at most", 3, 200, "[" + invalid("batch too large") + "]"},
 		{"no batches, an object", 0, 200, invalid("batches are not supported")},
@@ -72,6 +75,29 @@ func TestBatchesThatAreRefused(t *testing.T) {
 type readCloser struct{ *bytes.Buffer }
 
 func (readCloser) Close() error { return nil }
+
+// A node that fails at everything is not asked for one half after the other.
+func TestFailuresAreNotHalvedForLong(t *testing.T) {
+	node := upstreamtest.Start(t, testChain())
+	s := newSet(t, Config{URLs: []string{node.URL}})
+	checkLookup(t, s, 1)
+	node.Handle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	before := node.Requests.Load()
+	sels := make([]schema.Selector, 32)
+	for i := range sels {
+		sels[i] = schema.Number(uint64(i))
+	}
+	for i, o := range s.nodes[0].blocks(ctxFor(t, 10*time.Second), sels) {
+		if !errors.Is(o.err, ErrUnreachable) {
+			t.Errorf("block %d: %v, want ErrUnreachable", i, o.err)
+		}
+	}
+	if got := node.Requests.Load() - before; got > 8 {
+		t.Errorf("%d requests", got)
+	}
+}
 
 // A node that refuses everything with an object is asked in batches once it is well.
 func TestErrorsDoNotEndBatches(t *testing.T) {

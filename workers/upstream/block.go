@@ -73,11 +73,9 @@ func (n *node) namedBlocks(ctx context.Context, sels []schema.Selector, outcomes
 		batch = appendUncles(batch, uncleMethod, s.String(), raws[1:callsEach])
 	}
 	err := n.callAsFits(ctx, batch)
-	if len(sels) > 1 && n.batchError(err, batch) != nil {
-		half := len(sels) / 2
-		n.fewer(half)
-		n.namedBlocks(ctx, sels[:half], outcomes[:half])
-		n.namedBlocks(ctx, sels[half:], outcomes[half:])
+	status, _ := errors.AsType[httpStatus](err)
+	if len(sels) > 1 && (status.vague() || n.batchError(err, batch) != nil) {
+		n.halves(ctx, sels, outcomes, err)
 		return
 	}
 	for i, s := range sels {
@@ -88,6 +86,21 @@ func (n *node) namedBlocks(ctx context.Context, sels []schema.Selector, outcomes
 			o.found = o.err == nil
 		}
 	}
+}
+
+// halves asks for the blocks of a batch that was refused in two. When half as many are
+// refused as well, down to a single one, the batch was not the reason.
+func (n *node) halves(ctx context.Context, sels []schema.Selector, outcomes []outcome, refusal error) {
+	half := len(sels) / 2
+	n.namedBlocks(ctx, sels[:half], outcomes[:half])
+	if _, again := errors.AsType[httpStatus](outcomes[0].err); again {
+		for i := range outcomes[half:] {
+			outcomes[half+i].err = refusal
+		}
+		return
+	}
+	n.fewer(half)
+	n.namedBlocks(ctx, sels[half:], outcomes[half:])
 }
 
 // readNamed reads a block and its uncles.
